@@ -509,7 +509,8 @@ typedef struct bh_health {
 BH_API bh_status bh_device_get_health(bh_device device, bh_health *out);
 
 /* Waits until everything submitted so far has a result, and until callbacks have been called for
- * losses and for what kernels printed. BH_OK whatever the results are, or BH_E_TIMEOUT. */
+ * losses and for what kernels printed. BH_OK whatever the results are, BH_E_TIMEOUT, or with a
+ * timeout of 0, which never waits, BH_E_BUSY. */
 BH_API bh_status bh_device_sync(bh_device device, uint64_t timeout_ns);
 
 /* A descriptor for poll or epoll. It becomes readable when work armed with bh_notify completes.

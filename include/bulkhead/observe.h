@@ -89,7 +89,7 @@ BH_API bh_status bh_device_list(bh_device_entry *entries, size_t entry_size, siz
 
 /* Waits until all standbys are ready. BH_E_UNSUPPORTED: the device has none and gets none, because
  * it was opened so or because none can be kept (bh_device_info.no_standby, no room); the message
- * says why. */
+ * says why. BH_E_TIMEOUT, or with a timeout of 0 BH_E_BUSY: they are not ready yet. */
 BH_API bh_status bh_device_wait_standby(bh_device device, uint64_t timeout_ns);
 
 /* ---- losses ---- */
@@ -207,7 +207,7 @@ typedef struct bh_event {
     uint32_t kind; /* one BH_EVENT_...; the fields of other kinds are NULL */
     bh_device device;
     const bh_loss *loss;
-    const bh_health *health; /* as of the change */
+    const bh_health *health; /* as of the change; oldest_running_ns is 0 */
     const bh_pressure *pressure;
     const char *text; /* PRINT: `length` bytes, without a NUL */
     size_t length;
@@ -388,7 +388,7 @@ BH_API bh_status bh_prometheus(const bh_device *devices, size_t count, char *tex
  * Perfetto (ui.perfetto.dev) and chrome://tracing. A thread of its own writes it; records that it
  * cannot keep up with are dropped, and the file says how many. One trace a device at a time:
  * BH_E_BUSY. Only its owner can read a new file. It is complete after bh_trace_stop or
- * bh_device_close. */
+ * bh_device_close. BH_E_IO: there can be no such file; a pipe is none. */
 BH_API bh_status bh_trace_start(bh_device device, const char *path);
 /* BH_E_IO: not everything could be written. BH_E_NOT_FOUND: there is no trace. */
 BH_API bh_status bh_trace_stop(bh_device device);

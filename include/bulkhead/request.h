@@ -51,7 +51,7 @@ typedef struct bh_submit_options {
 } bh_submit_options;
 
 /* Submits the request to the device of its buffers. With BH_SUBMIT_WAIT it returns when the work is
- * done, with its status. */
+ * done, with its status; a read that a stopped device still answers then gives a zero ticket. */
 BH_API bh_status bh_submit(const bh_request *request, const bh_submit_options *options,
                            bh_ticket *out);
 

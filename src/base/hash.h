@@ -15,4 +15,14 @@ static inline uint64_t bh__hash_u64(uint64_t value) {
     return value;
 }
 
+/* The value whose bh__hash_u64 this is. */
+static inline uint64_t bh__unhash_u64(uint64_t hash) {
+    hash ^= hash >> 32;
+    hash *= 0x06106ccfa448e5abu; /* the inverse modulo 2^64 of the second factor above */
+    hash ^= hash >> 29 ^ hash >> 58;
+    hash *= 0xf1de83e19937733du; /* and of the first */
+    hash ^= hash >> 32;
+    return hash;
+}
+
 #endif

@@ -34,6 +34,16 @@ bool bh__tensor_bytes(const bh__tensor *t, uint64_t *out) {
     return true;
 }
 
+/* Where the slices of an interleave are is not known. */
+bool bh__tensor_is_dense(const bh__tensor *t) {
+    uint64_t bytes = t->dims[0] * bh__tensor_element_bytes(t);
+    for (uint32_t i = 1; i < t->rank; i++) {
+        if (t->dims[i] > 1 && t->strides[i - 1] != bytes) return false;
+        bytes *= t->dims[i];
+    }
+    return t->interleave == BH__INTERLEAVE_NONE;
+}
+
 static const char *tensor_wrong(const bh__tensor *t) {
     bool wide = t->interleave == BH__INTERLEAVE_32;
     if (t->rank < 1 || t->rank > BH__TENSOR_RANK) return "a rank that is not 1 to 5";

@@ -56,6 +56,8 @@ uint32_t bh__tensor_row(const bh__tensor *t);
 uint32_t bh__tensor_pitch(const bh__tensor *t);
 /* From the address to behind the last element. False: more than 2^64. */
 bool bh__tensor_bytes(const bh__tensor *t, uint64_t *out);
+/* Returns true if every byte of bh__tensor_bytes, which can be computed, belongs to an element. */
+bool bh__tensor_is_dense(const bh__tensor *t);
 /* Returns NULL if there can be such a map; otherwise what is wrong, "a box of more than ...". */
 const char *bh__tensor_wrong(const bh__tensor *t);
 

@@ -290,6 +290,7 @@ TEST(lane_sync_waits_for_its_lane_alone) {
     gate g = gate_close(&r, a, 0);
     CHECK_OK(bh_lane_sync(b, LONG_NS));
     CHECK_REFUSED(bh_lane_sync(a, 20 * MS), BH_E_TIMEOUT);
+    CHECK_REFUSED(bh_lane_sync(a, 0), BH_E_BUSY);
     gate_open(&g);
     CHECK_OK(bh_lane_sync(a, BH_FOREVER));
     CHECK_OK(bh_wait(g.ticket, 0));

@@ -296,6 +296,28 @@ TEST(arguments_are_checked_against_the_kernel) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+TEST(tickets_to_come_after_are_checked_before_the_launch_too) {
+    rig r = rig_open(0);
+    bh_kernel store = rig_kernel(&r, "store_word");
+    bh_buffer x = words_filled(r.device, 1, 0);
+    bh_args args = BH_ARGS(BH_OUT(x), 1u);
+    bh_ticket never = {1, 1}, done = submit(store, BH_GRID(1, 1), args, NULL);
+    bh_launch_options options = BH_INIT(options);
+    bh_preflight answer = BH_INIT(answer);
+    options.after = &never;
+    options.after_count = 1;
+    CHECK_REFUSED(bh_launch(store, BH_GRID(1, 1), args, &options, NULL), BH_E_INVALID);
+    CHECK_OK(bh_launch_preflight(store, BH_GRID(1, 1), &args, &options, &answer));
+    CHECK_EQ(answer.error.status, BH_E_INVALID);
+    CHECK_STR_CONTAINS(answer.error.message, "after[0] is {0x1, 1}");
+    CHECK_OK(bh_launch_preflight(store, BH_GRID(1, 1), NULL, &options, &answer));
+    CHECK_EQ(answer.error.status, BH_E_INVALID);
+    options.after = &done;
+    CHECK_OK(bh_launch_preflight(store, BH_GRID(1, 1), &args, &options, &answer));
+    CHECK_EQ(answer.error.status, BH_OK);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(a_launch_needs_no_ticket) {
     rig r = rig_open(0);
     bh_buffer x = words_filled(r.device, 10, 0);

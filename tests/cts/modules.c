@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading modules, asking kernels, module variables, unloading under work; images that are none. */
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "../support/support.h"
 
@@ -243,6 +244,10 @@ TEST(modules_load_from_files) {
     CHECK_REFUSED_ANY(bh_module_load_file(device, test_tmp_dir(), &module));
     CHECK_REFUSED_ANY(bh_module_load_file(device, "", &module));
     CHECK_REFUSED_ANY(bh_module_load_file(device, write_file("empty.ptx", "", 0), &module));
+    char pipe_path[512];
+    test_path(pipe_path, sizeof pipe_path, "%s/pipe", test_tmp_dir());
+    REQUIRE(mkfifo(pipe_path, 0600) == 0); /* reading it would wait for a writer */
+    CHECK_REFUSED(bh_module_load_file(device, pipe_path, &module), BH_E_LOAD);
     CHECK_OK(bh_device_close(device));
 }
 

@@ -469,3 +469,22 @@ TEST(wrong_calls_are_refused) {
     CHECK_REFUSED(bh_sequence_release(seq), BH_E_INVALID);
     CHECK_OK(bh_device_close(other));
 }
+
+/* Each step with a buffer of its own: recording and finishing take time for each step, not for each
+ * pair of them. */
+TEST(as_many_buffers_as_steps) {
+    enum { MOST = 65536 };
+    rig r = rig_open(0);
+    bh_buffer all = words_filled(r.device, MOST, 7), view;
+    bh_sequence seq = sequence_open(r.device, "many");
+    uint32_t step, pattern = 0x01020304;
+    for (uint32_t i = 0; i < MOST; i++) {
+        REQUIRE_OK(bh_buffer_view(all, 0, i, 1, &view));
+        REQUIRE_OK(record_fill(seq, view, 0, 4, &pattern, 4, &step));
+        REQUIRE_EQ(step, i);
+    }
+    CHECK_REFUSED(record_fill(seq, view, 0, 4, &pattern, 4, NULL), BH_E_INVALID);
+    CHECK_OK(bh_sequence_finish(seq));
+    CHECK_OK(bh_sequence_release(seq));
+    CHECK_OK(bh_device_close(r.device));
+}

@@ -132,6 +132,45 @@ TEST(use_after_release) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+static struct {
+    _Atomic(bool) armed;
+    bh_device device;
+    bh_buffer buffer;
+    bh_status released;
+} in_log;
+
+/* Messages of a loss come from the thread that sees to the workers: it opens no lane. */
+static void release_in_log(void *context, int32_t level, const char *text) {
+    (void)context;
+    (void)level;
+    (void)text;
+    bh_lane lane;
+    if (!atomic_load(&in_log.armed)) return;
+    if (bh_lane_open(in_log.device, NULL, &lane) == BH_E_BUSY) {
+        atomic_store(&in_log.armed, false);
+        in_log.released = bh_buffer_release(in_log.buffer);
+    }
+}
+
+TEST(released_in_the_log_function) {
+    rig r = open_guarded(0);
+    in_log.device = r.device;
+    in_log.buffer = words_filled(r.device, 10, 1);
+    uint64_t address = address_of(in_log.buffer);
+    REQUIRE_OK(bh_log_set(release_in_log, NULL, BH_LOG_DEBUG));
+    wait_standby(r.device);
+    atomic_store(&in_log.armed, true);
+    kill_worker(r.device, SIGKILL);
+    check_device_works(&r);
+    REQUIRE(!atomic_load(&in_log.armed));
+    CHECK_OK(in_log.released);
+    (void)open_lane(r.device); /* behind what that thread had to do */
+    check_fault(&r, rig_kernel(&r, "poke"), BH_GRID(1, 1), BH_ARGS(address, 7u),
+                "at byte 0 of a released buffer of u32[10]", "last released: u32[10]");
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_OK(bh_log_set(NULL, NULL, 0));
+}
+
 TEST(released_while_work_uses_it) {
     rig r = open_guarded(0);
     bh_lane lane = open_lane(r.device);

@@ -626,6 +626,14 @@ TEST_TIMEOUT(intact_buffers_of_a_stopped_device_can_be_read, 60) {
     CHECK_EQ(word, 5 + 12);
     CHECK_OK(bh_buffer_read(shared, 12, &word, 4));
     CHECK_EQ(word, 77);
+    bh_transfer read = bh_transfer_read(small, 40, &word, 4);
+    bh_submit_options wait = BH_INIT(wait);
+    wait.flags = BH_SUBMIT_WAIT;
+    bh_ticket none = {1, 1};
+    CHECK_OK(bh_submit(&read.request, &wait, NULL));
+    CHECK_EQ(word, 5 + 10);
+    CHECK_OK(bh_submit(&read.request, &wait, &none));
+    CHECK_EQ(none.lane | none.sequence, 0);
     CHECK_OK(bh_buffer_read(large, 4, words, (MANY - 1) * sizeof *words));
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < MANY - 1; i++) wrong += words[i] != 10 + i;

@@ -92,3 +92,20 @@ TEST(a_number_that_is_no_handle_is_a_fault) {
     check_words(s.image, 101);
     CHECK_OK(bh_device_close(s.device));
 }
+
+TEST(a_report_names_the_surface) {
+    scene s = scene_open();
+    char text[16384], wanted[200];
+    size_t length;
+    CHECK_STATUS(run_now(get_kernel(s.module, "surface_add_poke"), BH_SHAPE(H, 1, 1, W, 1, 1),
+                         BH_ARGS(BH_SURFACE(s.surface), (uint32_t)W, 1u, NOWHERE)),
+                 BH_E_FAULT);
+    REQUIRE_OK(bh_device_get_report(s.device, 0, text, sizeof text, &length));
+    snprintf(wanted, sizeof wanted,
+             "argument 0: inout, surface 0x%llx, image of 16 x 4 x 1 texels, buffer of ",
+             (unsigned long long)s.surface.id);
+    CHECK_STR_CONTAINS(text, wanted);
+    CHECK_STR_CONTAINS(text, ", bytes 0 to 256 of it, at 0x");
+    CHECK_STR_CONTAINS(text, "argument 1: 4 bytes: 10 00 00 00 = 16");
+    CHECK_OK(bh_device_close(s.device));
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces: what was submitted is in the file, in order, with what became of it; whatever is lost
  * meanwhile. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,6 +214,23 @@ TEST_TIMEOUT(what_is_submitted_before_and_after_is_left_out_and_a_second_trace_w
     CHECK_OK(bh_device_close(r.device));
     CHECK_EQ(read_trace(path, "")->count, 1);
     CHECK_REFUSED(bh_trace_start(r.device, path), BH_E_INVALID);
+}
+
+/* Opening a pipe would wait for its other end. */
+TEST(a_pipe_is_no_trace_file) {
+    char path[300];
+    test_path(path, sizeof path, "%s/pipe", test_tmp_dir());
+    REQUIRE(mkfifo(path, 0600) == 0);
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    CHECK_REFUSED(bh_trace_start(r.device, path), BH_E_IO);
+    int reader = open(path, O_RDONLY | O_NONBLOCK);
+    REQUIRE(reader >= 0);
+    CHECK_REFUSED(bh_trace_start(r.device, path), BH_E_IO);
+    close(reader);
+    CHECK_REFUSED(bh_trace_stop(r.device), BH_E_NOT_FOUND);
+    REQUIRE_OK(bh_trace_start(r.device, trace_path(path, sizeof path)));
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
 }
 
 TEST_TIMEOUT(a_program_that_is_killed_leaves_a_file_that_lacks_only_its_end, 60) {

@@ -15,6 +15,7 @@ typedef struct listener {
     bh_status released, again;
     _Atomic(int) kinds; /* of all events */
     uint32_t states[STATES];
+    uint32_t lanes[STATES], losses_in_window[STATES];
     _Atomic(int) state_count;
 } listener;
 
@@ -29,6 +30,8 @@ static void note_kind(listener *self, const bh_event *event) {
     if (!event->health || at == STATES) return;
     CHECK_EQ(event->health->size, sizeof *event->health);
     self->states[at] = event->health->state;
+    self->lanes[at] = event->health->lanes;
+    self->losses_in_window[at] = event->health->losses_in_window;
     atomic_store(&self->state_count, at + 1);
 }
 
@@ -237,6 +240,7 @@ static void wait_state(const listener *from, uint32_t state) {
 
 TEST(health_is_reported_through_a_takeover) {
     rig r = rig_open(0);
+    (void)open_lane(r.device);
     wait_standby(r.device);
     listener health = {0};
     open_watch(r.device, BH_EVENT_HEALTH, &health);
@@ -247,6 +251,10 @@ TEST(health_is_reported_through_a_takeover) {
     CHECK_EQ(health.states[0], BH_HEALTH_REPLACING);
     CHECK_EQ(health.states[1], BH_HEALTH_DEGRADED);
     CHECK_EQ(health.states[2], BH_HEALTH_OK);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(health.lanes[i], 2);
+        CHECK_EQ(health.losses_in_window[i], i > 0); /* the loss is judged after the first */
+    }
     int before = atomic_load(&health.state_count);
     CHECK_OK(bh_device_close(r.device));
     CHECK_EQ(atomic_load(&health.state_count), before); /* closing is not told */

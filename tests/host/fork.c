@@ -216,6 +216,50 @@ TEST(fork_after_the_last_close_is_a_fresh_start_too) {
     check_transparent();
 }
 
+static _Atomic(int) stop_asking;
+
+static void *ask_for_ever(void *context) {
+    const bh_ticket *ticket = context;
+    bh_error error;
+    while (!atomic_load(&stop_asking)) (void)bh_ticket_error(*ticket, &error);
+    return NULL;
+}
+
+/* Other threads ask for old results meanwhile. A child that hangs is killed by the alarm. */
+static void check_children(const bh_ticket *old, int count, bool opens) {
+    enum { ASKING = 3 };
+    pthread_t threads[ASKING];
+    atomic_store(&stop_asking, 0);
+    for (int i = 0; i < ASKING; i++)
+        REQUIRE(pthread_create(&threads[i], NULL, ask_for_ever, (void *)(uintptr_t)old) == 0);
+    for (int i = 0; i < count; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm((unsigned)(10 * test_time_scale()));
+            bh_status status = bh_failure_set_limit(1000);
+            if (opens) {
+                rig r = rig_open(0);
+                check_device_works(&r);
+                status = bh_device_close(r.device);
+            }
+            _exit(status != BH_OK || test_failures() != 0);
+        }
+        CHECK_EQ(child_result(pid), 0);
+    }
+    atomic_store(&stop_asking, 1);
+    for (int i = 0; i < ASKING; i++) pthread_join(threads[i], NULL);
+}
+
+TEST_TIMEOUT(fork_while_other_threads_ask_for_old_results, 120) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_ticket failed = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, NULL);
+    CHECK_STATUS(bh_wait(failed, LONG_NS), BH_E_FAULT);
+    check_children(&failed, 50, false);
+    CHECK_OK(bh_device_close(r.device));
+    check_children(&failed, 50, false);
+    check_children(&failed, 3, true);
+}
+
 static _Atomic(int) stop_reaping, reaped;
 
 static void *reap_everything(void *unused) {

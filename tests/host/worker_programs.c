@@ -296,6 +296,7 @@ TEST(without_a_program_for_the_standby_the_device_runs_and_says_so) {
     kill_worker(r.device, SIGKILL); /* the standby takes over, and no other can be started */
     check_device_works(&r);
     CHECK_REFUSED(bh_device_wait_standby(r.device, 500 * MS), BH_E_TIMEOUT);
+    CHECK_REFUSED(bh_device_wait_standby(r.device, 0), BH_E_BUSY);
     bh_health health = health_of(r.device);
     CHECK(is_running(r.device));
     CHECK_EQ(health.standbys_ready, 0);

@@ -327,7 +327,6 @@ typedef struct mapping {
 } mapping;
 
 static mapping *mappings;
-static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bh_status map_file(int fd, const bh_share_token *token, const bh__grant *grant, void **out) {
     mapping *self = malloc(sizeof *self);
@@ -348,10 +347,10 @@ static bh_status map_file(int fd, const bh_share_token *token, const bh__grant *
     }
     *self = (mapping){
         .base = base, .memory = (uint8_t *)base + token->offset, .bytes = token->chunk_bytes};
-    pthread_mutex_lock(&mappings_lock);
+    bh__process_lock_take(BH__LOCK_MAPPINGS);
     self->next = mappings;
     mappings = self;
-    pthread_mutex_unlock(&mappings_lock);
+    bh__process_lock_give(BH__LOCK_MAPPINGS);
     *out = self->memory;
     return BH_OK;
 }
@@ -374,12 +373,12 @@ bh_status bh_share_map(const int fds[BH_SHARE_FDS], const bh_share_token *token,
 
 bh_status bh_share_unmap(void *memory) {
     if (bh__refuse_forked()) return BH_E_STOPPED;
-    pthread_mutex_lock(&mappings_lock);
+    bh__process_lock_take(BH__LOCK_MAPPINGS);
     mapping **link = &mappings, *found;
     while (*link && (*link)->memory != memory) link = &(*link)->next;
     found = *link;
     if (found) *link = found->next;
-    pthread_mutex_unlock(&mappings_lock);
+    bh__process_lock_give(BH__LOCK_MAPPINGS);
     if (!found || !memory)
         return bh__refuse(BH_E_INVALID, "pass a pointer from bh_share_map, once",
                           "%p is not a map of a shared buffer", memory);

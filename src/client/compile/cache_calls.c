@@ -18,19 +18,18 @@
 
 bh__cache_counts bh__cache_counted;
 
-static pthread_mutex_t problem_lock = PTHREAD_MUTEX_INITIALIZER;
 static char problem[256];
 
 void bh__cache_problem_set(const char *why) {
-    pthread_mutex_lock(&problem_lock);
+    bh__process_lock_take(BH__LOCK_CACHE_PROBLEM);
     snprintf(problem, sizeof problem, "%.255s", why);
-    pthread_mutex_unlock(&problem_lock);
+    bh__process_lock_give(BH__LOCK_CACHE_PROBLEM);
 }
 
 void bh__cache_problem_get(char *out, size_t size) {
-    pthread_mutex_lock(&problem_lock);
+    bh__process_lock_take(BH__LOCK_CACHE_PROBLEM);
     snprintf(out, size, "%s", problem);
-    pthread_mutex_unlock(&problem_lock);
+    bh__process_lock_give(BH__LOCK_CACHE_PROBLEM);
 }
 
 void bh__cache_counts_fill(bh_cache_info *info) {

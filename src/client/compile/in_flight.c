@@ -60,7 +60,6 @@ typedef struct task {
     bool queued;
 } task;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t slot_free = PTHREAD_COND_INITIALIZER;
 static compile *in_flight;
 static waiter *modules; /* every open ticket */
@@ -68,21 +67,25 @@ static task *tasks, *tasks_last;
 static unsigned threads, slots_taken;
 
 void bh__compile_lock(void) {
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_COMPILES);
 }
 
 void bh__compile_unlock(void) {
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_COMPILES);
+}
+
+/* Called with the lock held, which is released meanwhile. */
+static void wait_for_slot(void) {
+    pthread_cond_wait(&slot_free, &bh__process_locks[BH__LOCK_COMPILES]);
 }
 
 /* A child that may use the library needs consistent state. None of the threads exist there. */
 static void after_fork_in_child(void) {
     threads = slots_taken = 0;
-    pthread_mutex_unlock(&lock);
 }
 
 __attribute__((constructor)) static void register_fork_handlers(void) {
-    pthread_atfork(bh__compile_lock, bh__compile_unlock, after_fork_in_child);
+    pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 void bh__outcome_free(bh__outcome *outcome) {
@@ -109,20 +112,19 @@ static void log_hit(const char *where, const bh__compile_request *request) {
 /* ---- compiling ---- */
 
 static bool take_slot(compile *self) {
-    pthread_mutex_lock(&lock);
-    while (slots_taken >= max_at_once() && !self->control.abandoned)
-        pthread_cond_wait(&slot_free, &lock);
+    bh__compile_lock();
+    while (slots_taken >= max_at_once() && !self->control.abandoned) wait_for_slot();
     bool taken = !self->control.abandoned;
     slots_taken += taken;
-    pthread_mutex_unlock(&lock);
+    bh__compile_unlock();
     return taken;
 }
 
 static void release_slot(void) {
-    pthread_mutex_lock(&lock);
+    bh__compile_lock();
     slots_taken--;
     pthread_cond_signal(&slot_free);
-    pthread_mutex_unlock(&lock);
+    bh__compile_unlock();
 }
 
 static bool take_reads(bh__product *product, const bh__compile_answer *answer) {
@@ -328,7 +330,7 @@ static void run_compile(compile *self, bh__outcome *out) {
     keep = keep && request->cached && out->product;
     if (keep) bh__cache_keep_on_disk(request, out->product);
     if (request->cached) bh__cache_counts_add(request->cache_dir);
-    pthread_mutex_lock(&lock);
+    bh__compile_lock();
     if (keep || from_disk) bh__memory_cache_put(out->product);
     unlist(self);
     waiter *list = self->waiters;
@@ -336,7 +338,7 @@ static void run_compile(compile *self, bh__outcome *out) {
     for (waiter *each = list; each; each = each->next) {
         if (each->device) claim_module(each);
     }
-    pthread_mutex_unlock(&lock);
+    bh__compile_unlock();
     complete_waiters(list, out);
     bh__fork_count(-1);
 }
@@ -404,9 +406,9 @@ bh_status bh__compile_run(bh__compile_request *request, bh__outcome *out) {
     if (bh__request_resolve(request, &out->error) != BH_OK) return out->error.status;
     compile self = {.request = request, .uncancellable = true};
     waiter who = {0}, *const me = &who;
-    pthread_mutex_lock(&lock);
+    bh__compile_lock();
     start_result how = start_or_join(&self, &me, out);
-    pthread_mutex_unlock(&lock);
+    bh__compile_unlock();
     switch (how) {
     case MEMORY_HIT:
         atomic_fetch_add(&bh__cache_counted.memory_hits, 1);
@@ -434,11 +436,11 @@ static void task_free(task *self) {
 }
 
 static void complete_task(task *self, const bh__outcome *outcome) {
-    pthread_mutex_lock(&lock);
+    bh__compile_lock();
     waiter *who = self->waiter;
     self->waiter = NULL;
     if (who) claim_module(who);
-    pthread_mutex_unlock(&lock);
+    bh__compile_unlock();
     if (!who) return;
     who->next = NULL;
     complete_waiters(who, outcome);
@@ -451,14 +453,14 @@ static void task_run(task *self) {
         return;
     }
     compile own = {.request = self->request};
-    pthread_mutex_lock(&lock);
+    bh__compile_lock();
     start_result how = start_or_join(&own, &self->waiter, &outcome);
     if (how == COMPILE) join(self->waiter, &own);
     if (how == COMPILE || how == JOINED) { /* the compile owns the waiter now */
         self->waiter->task = NULL;
         self->waiter = NULL;
     }
-    pthread_mutex_unlock(&lock);
+    bh__compile_unlock();
     switch (how) {
     case MEMORY_HIT:
         atomic_fetch_add(&bh__cache_counted.memory_hits, 1);
@@ -480,19 +482,19 @@ static void task_run(task *self) {
 
 static void *thread_main(void *unused) {
     (void)unused;
-    pthread_mutex_lock(&lock);
+    bh__compile_lock();
     while (tasks) {
         task *next = tasks;
         tasks = next->next;
         if (!tasks) tasks_last = NULL;
         next->queued = false;
-        pthread_mutex_unlock(&lock);
+        bh__compile_unlock();
         task_run(next);
         task_free(next);
-        pthread_mutex_lock(&lock);
+        bh__compile_lock();
     }
     threads--;
-    pthread_mutex_unlock(&lock);
+    bh__compile_unlock();
     return NULL;
 }
 
@@ -529,7 +531,7 @@ static bh_status start_task(bh__compile_request *request, waiter *who) {
     }
     *own = (task){.request = request, .waiter = who, .queued = true};
     who->task = own;
-    pthread_mutex_lock(&lock);
+    bh__compile_lock();
     *(tasks_last ? &tasks_last->next : &tasks) = own;
     tasks_last = own;
     int failed = 0;
@@ -544,7 +546,7 @@ static bh_status start_task(bh__compile_request *request, waiter *who) {
         who->next_module = modules;
         modules = who;
     }
-    pthread_mutex_unlock(&lock);
+    bh__compile_unlock();
     if (!no_thread) return BH_OK;
     free(who);
     task_free(own);
@@ -607,7 +609,7 @@ unsigned bh__compiles_cancel(bh__device *device, uint64_t sequence, const bh_err
     waiter *cancelled = NULL;
     task *dropped = NULL;
     unsigned count = 0;
-    pthread_mutex_lock(&lock);
+    bh__compile_lock();
     for (waiter *who = modules, *next; who; who = next) {
         next = who->next_module;
         if (who->device != device || (sequence && who->ticket.sequence != sequence)) continue;
@@ -616,7 +618,7 @@ unsigned bh__compiles_cancel(bh__device *device, uint64_t sequence, const bh_err
         cancelled = who;
         count++;
     }
-    pthread_mutex_unlock(&lock);
+    bh__compile_unlock();
     while (dropped) {
         task *next = dropped->next;
         task_free(dropped);

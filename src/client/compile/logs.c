@@ -11,7 +11,6 @@
 
 enum { TICKETS = 64 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     bh_ticket ticket;
     char *text; /* Owned. */
@@ -34,12 +33,12 @@ void bh__compile_log_keep_last(const char *text) {
 void bh__compile_log_keep_ticket(bh_ticket ticket, const char *text) {
     char *copy = strdup(text);
     if (!copy) return;
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_COMPILE_LOGS);
     char *before = kept[next].text;
     kept[next].ticket = ticket;
     kept[next].text = copy;
     next = (next + 1) % TICKETS;
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_COMPILE_LOGS);
     free(before);
 }
 
@@ -55,7 +54,7 @@ static void copy_out(const char *from, char *text, size_t capacity, size_t *leng
 
 /* Copies the log of a ticket. Returns false if there is none. */
 static bool copy_kept(bh_ticket ticket, char *text, size_t capacity, size_t *length) {
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_COMPILE_LOGS);
     bool found = false;
     for (unsigned i = 1; i <= TICKETS && !found; i++) {
         unsigned at = (next + TICKETS - i) % TICKETS;
@@ -63,7 +62,7 @@ static bool copy_kept(bh_ticket ticket, char *text, size_t capacity, size_t *len
                 kept[at].ticket.sequence == ticket.sequence;
         if (found) copy_out(kept[at].text, text, capacity, length);
     }
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_COMPILE_LOGS);
     return found;
 }
 

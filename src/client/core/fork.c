@@ -83,8 +83,29 @@ bool bh__fd_poke(int fd) {
     return false;
 }
 
+/* ---- forking ---- */
+
+pthread_mutex_t bh__process_locks[BH__PROCESS_LOCKS] = {
+    [BH__LOCK_COMPILES] = PTHREAD_MUTEX_INITIALIZER,
+    [BH__LOCK_CACHE_PROBLEM] = PTHREAD_MUTEX_INITIALIZER,
+    [BH__LOCK_COMPILE_LOGS] = PTHREAD_MUTEX_INITIALIZER,
+    [BH__LOCK_MAPPINGS] = PTHREAD_MUTEX_INITIALIZER,
+    [BH__LOCK_MIRRORS] = PTHREAD_MUTEX_INITIALIZER,
+    [BH__LOCK_SLOTS] = PTHREAD_MUTEX_INITIALIZER,
+    [BH__LOCK_VERDICTS] = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static void before_fork(void) {
+    for (int i = 0; i < BH__PROCESS_LOCKS; i++) bh__process_lock_take((bh__process_lock)i);
+}
+
+static void after_fork(void) {
+    for (int i = BH__PROCESS_LOCKS; i-- > 0;) bh__process_lock_give((bh__process_lock)i);
+}
+
 /* The child does not inherit the mappings (MADV_DONTFORK). It inherits the descriptors. */
 static void after_fork_in_child(void) {
+    after_fork();
     if (atomic_load(&devices_open) == 0) return; /* such a child may open its own devices */
     atomic_store(&bh__in_forked_child, true);
     for (int word = 0; word < KEPT_FDS / 64; word++) {
@@ -97,7 +118,7 @@ static void after_fork_in_child(void) {
 }
 
 __attribute__((constructor)) static void watch_forks(void) {
-    pthread_atfork(NULL, NULL, after_fork_in_child);
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 bool bh__refuse_forked(void) {

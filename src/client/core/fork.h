@@ -4,6 +4,7 @@
 #ifndef BH_CLIENT_CORE_FORK_H
 #define BH_CLIENT_CORE_FORK_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -24,6 +25,28 @@ extern _Atomic bool bh__in_forked_child;
 static inline bool bh__is_forked_child(void) {
     return atomic_load_explicit(&bh__in_forked_child, memory_order_relaxed);
 }
+/* The locks that belong to no device, outermost first; they are held for short sections. A fork
+ * takes all of them: a child, which has no other threads, finds them free and what they protect
+ * whole. */
+typedef enum bh__process_lock {
+    BH__LOCK_COMPILES,      /* compile requests and the compile cache: bh__compile_lock */
+    BH__LOCK_CACHE_PROBLEM, /* why the cache folder cannot be used */
+    BH__LOCK_COMPILE_LOGS,  /* the logs of compiles */
+    BH__LOCK_MAPPINGS,      /* bh_share_map */
+    BH__LOCK_MIRRORS,       /* the registry of managed buffers */
+    BH__LOCK_SLOTS,         /* the slots of devices */
+    BH__LOCK_VERDICTS,      /* the verdicts of failed tickets */
+    BH__PROCESS_LOCKS
+} bh__process_lock;
+extern pthread_mutex_t bh__process_locks[BH__PROCESS_LOCKS];
+
+static inline void bh__process_lock_take(bh__process_lock lock) {
+    pthread_mutex_lock(&bh__process_locks[lock]);
+}
+static inline void bh__process_lock_give(bh__process_lock lock) {
+    pthread_mutex_unlock(&bh__process_locks[lock]);
+}
+
 /* Counts open devices. A child that is forked while none is open may use the library. */
 void bh__fork_count(int change);
 

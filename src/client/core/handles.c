@@ -11,13 +11,12 @@
 
 /*
  * A handle: kind (4 bits), device slot (8), index (22), generation (30).
- * A lane id: count (32), device slot (8), lane index (8), check (16).
+ * A lane id: count of lanes opened in this process (48), device slot (8), lane index (8), scrambled.
  * Device structs are never freed, so a slot can be read without a lock.
  */
 static _Atomic(bh__device *) devices[BH__MAX_DEVICES];
-static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool slot_taken[BH__MAX_DEVICES];
-static _Atomic uint32_t lane_ids_given;
+static bool slot_taken[BH__MAX_DEVICES]; /* under BH__LOCK_SLOTS */
+_Atomic uint64_t bh__lane_ids_given;
 
 static uint64_t make_handle(uint32_t kind, uint32_t slot, uint32_t index, uint32_t generation) {
     return (uint64_t)kind << 60 | (uint64_t)slot << 52 | (uint64_t)index << BH__GENERATION_BITS |
@@ -86,8 +85,7 @@ bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
                    (unsigned long long)handle, kind_name(handle_kind(handle)), kind_name(kind));
     } else {
         bh__refuse(BH_E_INVALID, "use a handle only until it is released or its device is closed",
-                   "%s (0x%llx) is not a handle of %s: "
-                   "it was released, closed or never issued",
+                   "%s (0x%llx) is not a handle of %s: it was released, closed or never issued",
                    what, (unsigned long long)handle, kind_name(kind));
     }
     return BH_E_INVALID;
@@ -187,8 +185,29 @@ void bh__handle_remove(bh__device *device, uint64_t handle) {
     bh__table_remove(table_of(device, handle_kind(handle)), handle_index(handle));
 }
 
+/* Frees the locks and counts of a device that no thread uses. */
+static void make_unused(bh__device *device) {
+    atomic_store(&device->lock.word, 0);
+    pthread_mutex_init(&device->jobs_lock, NULL);
+    pthread_mutex_init(&device->dispatch_lock, NULL);
+    for (uint32_t i = 0; i < BH__LANES; i++) pthread_mutex_init(&device->lanes[i].wait_lock, NULL);
+    atomic_store(&device->users, 0);
+}
+
+/* Threads that looked at closed devices when the process was forked do not exist in the child. */
+static void after_fork_in_child(void) {
+    for (uint32_t slot = 0; slot < BH__MAX_DEVICES; slot++) {
+        bh__device *device = atomic_load(&devices[slot]);
+        if (device) make_unused(device);
+    }
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
 bh__device *bh__device_take_slot(void) {
-    pthread_mutex_lock(&slots_lock);
+    bh__process_lock_take(BH__LOCK_SLOTS);
     uint32_t slot = 0;
     while (slot < BH__MAX_DEVICES && slot_taken[slot]) slot++;
     bh__device *device = slot < BH__MAX_DEVICES ? atomic_load(&devices[slot]) : NULL;
@@ -196,10 +215,7 @@ bh__device *bh__device_take_slot(void) {
         device = calloc(1, sizeof *device);
         if (device) {
             device->slot = slot;
-            pthread_mutex_init(&device->jobs_lock, NULL);
-            pthread_mutex_init(&device->dispatch_lock, NULL);
-            for (uint32_t i = 0; i < BH__LANES; i++)
-                pthread_mutex_init(&device->lanes[i].wait_lock, NULL);
+            make_unused(device);
             atomic_store(&devices[slot], device);
         }
     }
@@ -207,7 +223,7 @@ bh__device *bh__device_take_slot(void) {
         slot_taken[slot] = true;
         bh__fork_count(1);
     }
-    pthread_mutex_unlock(&slots_lock);
+    bh__process_lock_give(BH__LOCK_SLOTS);
     if (!device) {
         bh__refuse(BH_E_NO_HOST_MEMORY, "close devices that are no longer needed",
                    slot == BH__MAX_DEVICES ? "%d devices are open, which is the maximum"
@@ -228,10 +244,10 @@ uint32_t bh__devices_open(uint64_t out[BH__MAX_DEVICES]) {
 }
 
 void bh__device_free_slot(bh__device *device) {
-    pthread_mutex_lock(&slots_lock);
+    bh__process_lock_take(BH__LOCK_SLOTS);
     slot_taken[device->slot] = false;
     bh__fork_count(-1);
-    pthread_mutex_unlock(&slots_lock);
+    bh__process_lock_give(BH__LOCK_SLOTS);
 }
 
 void bh__device_publish(bh__device *device) {
@@ -244,29 +260,42 @@ void bh__device_publish(bh__device *device) {
     bh__lock_give(&device->lock);
 }
 
-/* Tells issued ids from forged ones. The address makes the check different in each process. */
-static uint64_t lane_id_check(uint64_t id) {
-    return bh__hash_u64((id >> 16) ^ (uintptr_t)&lane_ids_given) & 0xffff;
+/* A permutation: a forged or damaged id stands for a count that was not given out yet. The address
+ * makes the ids different in each process. */
+static uint64_t scramble(uint64_t plain) {
+    return bh__hash_u64(plain ^ (uintptr_t)&bh__lane_ids_given);
+}
+
+static uint64_t unscramble(uint64_t id) {
+    return bh__unhash_u64(id) ^ (uintptr_t)&bh__lane_ids_given;
 }
 
 uint64_t bh__lane_id_new(uint32_t device_slot, uint32_t lane_index) {
-    uint64_t count = (uint64_t)atomic_fetch_add(&lane_ids_given, 1) + 1;
-    uint64_t id = count << 32 | (uint64_t)device_slot << 24 | (uint64_t)lane_index << 16;
-    return id | lane_id_check(id);
+    uint64_t id = 0;
+    while (id == 0) {
+        uint64_t count = atomic_fetch_add(&bh__lane_ids_given, 1) + 1;
+        id = scramble(count << 16 | (uint64_t)device_slot << 8 | lane_index);
+    }
+    return id;
 }
 
-bool bh__lane_id_valid(uint64_t id) {
-    uint64_t count = id >> 32;
-    return count != 0 && count <= atomic_load(&lane_ids_given) &&
-           (id & 0xffff) == lane_id_check(id);
+bool bh__lane_id_read(uint64_t id, uint32_t *out_device_slot, uint32_t *out_lane_index) {
+    uint64_t plain = unscramble(id), count = plain >> 16;
+    *out_device_slot = (uint32_t)(plain >> 8) & 0xff;
+    *out_lane_index = (uint32_t)plain & 0xff;
+    return id != 0 && count != 0 && count <= atomic_load(&bh__lane_ids_given);
+}
+
+uint32_t bh__lane_id_index(uint64_t id) {
+    return (uint32_t)unscramble(id) & 0xff;
 }
 
 bool bh__ticket_enter(bh_ticket ticket, bh__device **out_device, bh__lane **out_lane) {
     *out_device = NULL;
     *out_lane = NULL;
-    if (!bh__lane_id_valid(ticket.lane)) return false;
-    bh__device *device = atomic_load(&devices[(ticket.lane >> 24) & 0xff]);
-    uint32_t index = (uint32_t)(ticket.lane >> 16) & 0xff;
+    uint32_t slot, index;
+    if (!bh__lane_id_read(ticket.lane, &slot, &index)) return false;
+    bh__device *device = atomic_load(&devices[slot]);
     if (!device || index >= BH__LANES) return false;
     /* This thread counts itself before it checks the device. Close hides the device before it waits
      * for the count. So either close waits for this thread, or this thread sees the close. */

@@ -94,7 +94,11 @@ void bh__device_publish(bh__device *device);
 
 /* The lane ids in tickets. A forged id is not valid. */
 uint64_t bh__lane_id_new(uint32_t device_slot, uint32_t lane_index);
-bool bh__lane_id_valid(uint64_t id);
+/* Returns false for an id that was never given out. */
+bool bh__lane_id_read(uint64_t id, uint32_t *out_device_slot, uint32_t *out_lane_index);
+/* The lane index of an id that was. */
+uint32_t bh__lane_id_index(uint64_t id);
+extern _Atomic uint64_t bh__lane_ids_given;
 
 /* Finds the lane of a ticket without locking. The device is not destroyed before bh__ticket_leave.
  * *out_lane is NULL if the lane or device was closed: then nothing was entered, and

@@ -611,7 +611,8 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
         }
         if (given_up) return bh__refuse(BH_E_UNSUPPORTED, BH__WITHOUT_STANDBY, "%s", why);
         if (!in_time) {
-            return bh__refuse(BH_E_TIMEOUT, "wait longer; bh_device_get_health reports the reason",
+            return bh__refuse(timeout_ns ? BH_E_TIMEOUT : BH_E_BUSY,
+                              "wait longer; bh_device_get_health reports the reason",
                               "no standby was ready after %llu ns", (unsigned long long)timeout_ns);
         }
     }

@@ -60,6 +60,14 @@ static bh_status refuse_access(bh__launch *self, const bh__blob_param *param, ui
                   index_of(self, param), access);
 }
 
+/* The use is of the whole buffer: a kernel can change its map. */
+static uint32_t use_access(const bh__launch_object *record, uint32_t access) {
+    uint64_t bytes;
+    bool fills = record->kind == BH__OBJECT_TENSOR && bh__tensor_is_dense(&record->tensor) &&
+                 bh__tensor_bytes(&record->tensor, &bytes) && bytes == record->bytes;
+    return access == BH_ACCESS_OUT && !fills ? access | BH__ACCESS_GAPS : access;
+}
+
 bh_status bh__object_take(bh__launch *self, const bh__blob_param *param, const bh_arg *arg) {
     const struct sort *sort = &sorts[arg->kind - BH_ARG_TEXTURE];
     uint32_t access = sort->access ? sort->access : arg->access;
@@ -86,7 +94,7 @@ bh_status bh__object_take(bh__launch *self, const bh__blob_param *param, const b
     list->uses[list->count++] = (bh__use){.memory = object->memory,
                                           .offset = object->offset,
                                           .bytes = record->bytes,
-                                          .access = access};
+                                          .access = use_access(record, access)};
     return BH_OK;
 }
 

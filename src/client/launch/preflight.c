@@ -146,6 +146,13 @@ static bh_status ask_all(question *self) {
     return BH_OK;
 }
 
+static bh_status check_after(const bh__launch *launch) {
+    uint64_t positions[BH__MAX_LANES];
+    const bh_launch_options *options = launch->options;
+    if (options->after_count == 0) return BH_OK;
+    return bh__after_take(launch->device, options->after, options->after_count, positions);
+}
+
 /* The checks of a launch, without arguments or with them. */
 static bh_status check(question *self) {
     bh__launch *launch = &self->launch;
@@ -153,6 +160,7 @@ static bh_status check(question *self) {
     bh_status status;
     if (self->args) {
         status = bh__launch_pack(launch, self->handle, &self->shape, *self->args, &lane);
+        if (status == BH_OK) status = check_after(launch);
         if (status == BH_OK)
             status = bh__uses_readable(launch->device, launch->uses, launch->use_count);
         bh__launch_free(launch);
@@ -161,7 +169,8 @@ static bh_status check(question *self) {
     status = bh__launch_check(launch, self->handle, &self->shape);
     if (status == BH_OK && !bh__lane_get(launch->device, launch->options->lane))
         status = bh__last()->status;
-    return status == BH_OK ? bh__params_check(launch) : status;
+    if (status == BH_OK) status = bh__params_check(launch);
+    return status == BH_OK ? check_after(launch) : status;
 }
 
 static bh_status answer(question *self) {

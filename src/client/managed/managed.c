@@ -22,15 +22,14 @@ typedef unsigned long long ull;
 
 /* ---- the registry of mirrors ---- */
 
-static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static bh__mirror *registry;
 
 void bh__mirror_lock(void) {
-    pthread_mutex_lock(&registry_lock);
+    bh__process_lock_take(BH__LOCK_MIRRORS);
 }
 
 void bh__mirror_unlock(void) {
-    pthread_mutex_unlock(&registry_lock);
+    bh__process_lock_give(BH__LOCK_MIRRORS);
 }
 
 bh__mirror *bh__mirror_find(const void *pointer) {
@@ -41,14 +40,14 @@ bh__mirror *bh__mirror_find(const void *pointer) {
 }
 
 void bh__mirror_release(bh__mirror *mirror) {
-    pthread_mutex_lock(&registry_lock);
+    bh__process_lock_take(BH__LOCK_MIRRORS);
     bool last = --mirror->references == 0;
     for (bh__mirror **link = &registry; last && *link; link = &(*link)->next) {
         if (*link != mirror) continue;
         *link = mirror->next;
         break;
     }
-    pthread_mutex_unlock(&registry_lock);
+    bh__process_lock_give(BH__LOCK_MIRRORS);
     if (!last) return;
     munmap(mirror->pointer, mirror->bytes);
     bh__fd_close(mirror->tracker);
@@ -59,12 +58,12 @@ void bh__mirror_release(bh__mirror *mirror) {
 
 uint64_t bh__managed_above(uint64_t address) {
     uint64_t end = 0;
-    pthread_mutex_lock(&registry_lock);
+    bh__process_lock_take(BH__LOCK_MIRRORS);
     for (const bh__mirror *mirror = registry; mirror; mirror = mirror->next) {
         uint64_t from = (uintptr_t)mirror->pointer, to = from + mirror->bytes;
         if (address < to && to > end) end = to;
     }
-    pthread_mutex_unlock(&registry_lock);
+    bh__process_lock_give(BH__LOCK_MIRRORS);
     return end;
 }
 
@@ -202,10 +201,10 @@ static bh_status map_in_worker(bh__device *device, bh__memory *memory, bh__manag
     self->mirror->device = atomic_load(&device->id);
     self->mirror->managed = self;
     self->mirror->references = 1;
-    pthread_mutex_lock(&registry_lock);
+    bh__process_lock_take(BH__LOCK_MIRRORS);
     self->mirror->next = registry;
     registry = self->mirror;
-    pthread_mutex_unlock(&registry_lock);
+    bh__process_lock_give(BH__LOCK_MIRRORS);
     self->next = device->managed.list;
     if (self->next) self->next->previous = self;
     device->managed.list = self;
@@ -321,9 +320,9 @@ void bh__managed_delete(bh__device *device, bh__managed *self) {
                          .self_owned = true};
         bh__job_post(device, job);
     }
-    pthread_mutex_lock(&registry_lock);
+    bh__process_lock_take(BH__LOCK_MIRRORS);
     self->mirror->managed = NULL;
-    pthread_mutex_unlock(&registry_lock);
+    bh__process_lock_give(BH__LOCK_MIRRORS);
     bh__mirror_release(self->mirror);
     free_records(device, self);
 }

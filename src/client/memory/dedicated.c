@@ -239,6 +239,11 @@ void bh__dedicated_settle(bh__device *device) {
     while (device->memory.unmap_jobs) {
         bh__job *job = device->memory.unmap_jobs;
         device->memory.unmap_jobs = job->next;
+        if (bh__supervises(device)) { /* it must not wait for itself: it sees to it next */
+            job->self_owned = true;
+            bh__job_post(device, job);
+            continue;
+        }
         bh_error before = *bh__last();
         if (bh__order_run(device, job) != BH_OK) *bh__last() = before;
         free(job);

@@ -381,7 +381,7 @@ bh_status bh_module_load_file(bh_device device, const char *path, bh_module *out
     if (!path || !out)
         return bh__refuse(BH_E_INVALID, "pass a path and storage for the module",
                           "path is %p, out is %p", (const void *)path, (void *)out);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0) {
         int number = errno;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/futex.h"
@@ -265,6 +266,23 @@ static bh_status refuse_file(const char *path, int number) {
         "the trace file %s cannot be opened: %s", path, bh__errno_text(number, text, sizeof text));
 }
 
+/* Opens what never keeps a writer waiting: a file, or a device such as /dev/null. Returns -1 after
+ * setting the thread's error. */
+static int open_file(const char *path) {
+    struct stat info;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+    if (fd < 0 && errno != ENXIO) {
+        refuse_file(path, errno);
+    } else if (fd < 0 || fstat(fd, &info) < 0 ||
+               !(S_ISREG(info.st_mode) || S_ISCHR(info.st_mode))) {
+        bh__refuse(BH_E_IO, "name a regular file",
+                   "the trace file %s is a pipe, a socket or a device that is not there", path);
+        if (fd >= 0) close(fd);
+        fd = -1;
+    }
+    return fd < 0 ? -1 : bh__fd_keep(fd);
+}
+
 static bh_status trace_new(const char *path, bh__trace **out) {
     bh__trace *trace = aligned_alloc(64, (sizeof *trace + 63) & ~(size_t)63);
     bh__trace_record *ring = calloc(BH__TRACE_RING, sizeof *ring);
@@ -276,13 +294,11 @@ static bh_status trace_new(const char *path, bh__trace **out) {
     }
     memset(trace, 0, sizeof *trace);
     trace->ring = ring;
-    trace->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    trace->fd = open_file(path);
     if (trace->fd < 0) {
-        int number = errno;
         trace_delete(trace);
-        return refuse_file(path, number);
+        return bh__last()->status;
     }
-    trace->fd = bh__fd_keep(trace->fd);
     *out = trace;
     return BH_OK;
 }
@@ -296,27 +312,35 @@ static bh_status writer_start(bh__trace *trace) {
                       bh__errno_text(failed, text, sizeof text));
 }
 
+static bh_status begin(bh__device *device, bh__trace *trace) {
+    trace->device = device;
+    trace->ticks_usable = device->queue.ticks_usable;
+    trace->scale = device->observe.tick_scale;
+    trace->origin = bh__ticks(device->queue.ticks_usable);
+    bh_status status = bh__takes_work(device) ? writer_start(trace) : bh__refuse_work(device);
+    if (status != BH_OK) return status;
+    device->observe.trace = trace;
+    atomic_store(&device->queue.front->trace, 1);
+    return BH_OK;
+}
+
 bh_status bh_trace_start(bh_device handle, const char *path) {
     if (!path) return bh__refuse(BH_E_INVALID, "pass the name of a file", "path is NULL");
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh__trace *trace = NULL;
-    bh_status status = BH_OK;
-    if (device->observe.trace) {
+    bh_status status;
+    if (device->observe.trace || device->observe.starting) {
         status = bh__refuse(BH_E_BUSY, "stop it first with bh_trace_stop",
                             "the device is already being traced");
-    } else if ((status = trace_new(path, &trace)) == BH_OK) {
-        trace->device = device;
-        trace->ticks_usable = device->queue.ticks_usable;
-        trace->scale = device->observe.tick_scale;
-        trace->origin = bh__ticks(device->queue.ticks_usable);
-        status = writer_start(trace);
-        if (status != BH_OK) {
-            trace_delete(trace);
-        } else {
-            device->observe.trace = trace;
-            atomic_store(&device->queue.front->trace, 1);
-        }
+    } else {
+        device->observe.starting = true;
+        bh__device_step_out(device); /* a file system may take its time */
+        status = trace_new(path, &trace);
+        bh__device_step_in(device);
+        device->observe.starting = false;
+        if (status == BH_OK) status = begin(device, trace);
+        if (status != BH_OK && trace) trace_delete(trace);
     }
     bh__device_unlock(device);
     return status;

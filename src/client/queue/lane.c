@@ -180,9 +180,9 @@ static bh_status lane_drain(bh__device *device, bh__lane *lane, uint64_t deadlin
 }
 
 static bh_status refuse_timeout(const char *what, uint64_t timeout_ns) {
-    return bh__refuse(BH_E_TIMEOUT, "wait longer, or give launches a deadline",
-                      "timed out after %llu ns: the %s still has work",
-                      (unsigned long long)timeout_ns, what);
+    return bh__refuse(
+        timeout_ns ? BH_E_TIMEOUT : BH_E_BUSY, "wait longer, or give launches a deadline",
+        "timed out after %llu ns: the %s still has work", (unsigned long long)timeout_ns, what);
 }
 
 bh_status bh_lane_sync(bh_lane handle, uint64_t timeout_ns) {

@@ -31,14 +31,14 @@ bh_status bh__after_take(bh__device *device, const bh_ticket *tickets, size_t co
     if (!tickets && count)
         return bh__refuse(BH_E_INVALID, "pass an array of tickets, or after_count 0",
                           "after is NULL and after_count is %zu", count);
-    uint64_t own = atomic_load(&device->lanes[0].id);
     for (size_t i = 0; i < count; i++) {
         bh_ticket ticket = tickets[i];
-        uint32_t index = (uint32_t)(ticket.lane >> 16) & 0xff;
-        if (!bh__lane_id_valid(ticket.lane) || index >= BH__LANES || ticket.sequence == 0)
+        uint32_t slot, index;
+        if (!bh__lane_id_read(ticket.lane, &slot, &index) || index >= BH__LANES ||
+            ticket.sequence == 0)
             return refuse_after(i, ticket, "pass tickets that Bulkhead calls have filled in",
                                 "it was never issued");
-        if ((ticket.lane >> 24 & 0xff) != (own >> 24 & 0xff))
+        if (slot != device->slot)
             return refuse_after(i, ticket, "wait for work of other devices with bh_wait",
                                 "it belongs to another device");
         if (index >= BH__MAX_LANES)

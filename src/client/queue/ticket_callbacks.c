@@ -26,7 +26,7 @@ static void post_notify(bh__device *device, const bh__callback *list,
     uint64_t lowest[BH__LANES];
     memcpy(lowest, writing_back, sizeof lowest);
     for (const bh__callback *callback = list; callback; callback = callback->next) {
-        uint32_t lane = (uint32_t)(callback->ticket.lane >> 16) & 0xff;
+        uint32_t lane = bh__lane_id_index(callback->ticket.lane);
         if (!callback->writing_back && callback->ticket.sequence < lowest[lane])
             lowest[lane] = callback->ticket.sequence;
     }
@@ -55,7 +55,7 @@ static bool run_due(bh__device *device, bh__callback **list, uint64_t *writing_b
     uint64_t busy[BH__LANES] = {0}; /* for each lane the first ticket that is not done */
     for (bh__callback **link = list; *link;) {
         bh__callback *callback = *link;
-        bh__lane *lane = &device->lanes[(callback->ticket.lane >> 16) & 0xff];
+        bh__lane *lane = &device->lanes[bh__lane_id_index(callback->ticket.lane)];
         bool open = atomic_load(&lane->id) == callback->ticket.lane;
         bh_status status = open ? bh__lane_ask(device, lane, callback->ticket)
                                 : bh__verdicts_status(callback->ticket);

@@ -168,7 +168,7 @@ bh_status bh_ticket_get_info(bh_ticket ticket, bh_ticket_info *out) {
     bh_status status = bh_ticket_error(ticket, &error);
     if (status == BH_E_INVALID && bh__verdicts_status(ticket) == BH_OK) return status;
     bh_ticket_info info = {
-        .size = out->size, .status = status, .lane_index = (uint32_t)(ticket.lane >> 16) & 0xff};
+        .size = out->size, .status = status, .lane_index = bh__lane_id_index(ticket.lane)};
     if (status != BH_OK && status != BH_E_BUSY) info.generation = error.generation;
     bh__device *device;
     bh__lane *lane;

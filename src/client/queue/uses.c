@@ -29,27 +29,38 @@ bool bh__spans_overlap(const bh__span *list, uint32_t count, uint64_t offset, ui
     return false;
 }
 
+/* Returns the index of the first span that ends at `offset` or after it. */
+static uint32_t spans_from(const bh__span *list, uint32_t count, uint64_t offset) {
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list[middle].offset + list[middle].bytes < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool bh__spans_cover(const bh__span *list, uint32_t count, uint64_t offset, uint64_t bytes) {
+    uint32_t at = spans_from(list, count, offset + bytes);
+    return at < count && list[at].offset <= offset;
+}
+
 bool bh__spans_add(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset,
                    uint64_t bytes) {
     if (bytes == 0) return true;
     if (!spans_reserve(list, *count, capacity)) return false;
     uint64_t from = offset, to = offset + bytes;
-    uint32_t kept = 0, at = 0;
-    for (uint32_t i = 0; i < *count; i++) {
-        bh__span span = (*list)[i];
-        if (span.offset + span.bytes < from) {
-            (*list)[kept++] = span;
-            at = kept;
-        } else if (span.offset > to) {
-            (*list)[kept++] = span;
-        } else {
-            if (span.offset < from) from = span.offset;
-            if (span.offset + span.bytes > to) to = span.offset + span.bytes;
-        }
+    uint32_t first = spans_from(*list, *count, from), last = first;
+    for (; last < *count && (*list)[last].offset <= to; last++) { /* these become one with it */
+        const bh__span *span = &(*list)[last];
+        if (span->offset < from) from = span->offset;
+        if (span->offset + span->bytes > to) to = span->offset + span->bytes;
     }
-    memmove(&(*list)[at + 1], &(*list)[at], (kept - at) * sizeof **list);
-    (*list)[at] = (bh__span){from, to - from};
-    *count = kept + 1;
+    memmove(&(*list)[first + 1], &(*list)[last], (*count - last) * sizeof **list);
+    (*list)[first] = (bh__span){from, to - from};
+    *count = *count - last + first + 1;
     return true;
 }
 

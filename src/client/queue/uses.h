@@ -21,6 +21,8 @@ bool bh__spans_add(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_
                    uint64_t bytes);
 bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset,
                       uint64_t bytes);
+/* Returns true if one span has all these bytes. */
+bool bh__spans_cover(const bh__span *list, uint32_t count, uint64_t offset, uint64_t bytes);
 bool bh__spans_overlap(const bh__span *list, uint32_t count, uint64_t offset, uint64_t bytes);
 
 /* ---- memory that the driver manages: its address differs between workers ---- */

@@ -3,13 +3,13 @@
  * that the request has ended. It is kept until the process ends, also after its lane and device
  * are closed. Every failure keeps its status, in eight bytes; the most recent ones keep their
  * details. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "client/core/error.h"
+#include "client/core/fork.h"
 #include "client/queue/queue.h"
 
 /* The failures of one lane id. */
@@ -33,10 +33,8 @@ typedef struct detail {
 
 enum { STATUS_BITS = 8, DEFAULT_DETAILS = 65536 };
 
-/* The innermost lock: no other lock is taken while it is held. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Both tables are open-addressed, with linear probing. */
+/* Under BH__LOCK_VERDICTS, the innermost lock: no other lock is taken while it is held. Both
+ * tables are open-addressed, with linear probing. */
 static bh__verdicts **lanes;
 static size_t lane_count, lane_capacity;
 static detail **details;
@@ -97,9 +95,9 @@ static bool reserve(bh__verdicts *self, size_t room) {
 }
 
 bool bh__verdicts_reserve(bh__verdicts *self, size_t room) {
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_VERDICTS);
     bool reserved = reserve(self, room);
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_VERDICTS);
     return reserved;
 }
 
@@ -112,20 +110,20 @@ bh__verdicts *bh__verdicts_open(uint64_t lane_id, size_t room) {
     bh__verdicts *self = calloc(1, sizeof *self);
     if (!self) return NULL;
     self->id = lane_id;
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_VERDICTS);
     bool made = reserve(self, room) && lanes_reserve();
     if (made) {
         lanes[lane_slot(lanes, lane_capacity, lane_id)] = self;
         lane_count++;
     }
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_VERDICTS);
     if (made) return self;
     verdicts_free(self);
     return NULL;
 }
 
 void bh__verdicts_close(bh__verdicts *self) {
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_VERDICTS);
     bool none = self->count == 0 && self->stranded_to == 0;
     if (none) lane_remove(self->id);
     /* The entries are kept until the process ends, so they are copied to an array of their exact
@@ -138,7 +136,7 @@ void bh__verdicts_close(bh__verdicts *self) {
         self->failed = exact;
         self->capacity = self->count;
     }
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_VERDICTS);
     if (none) verdicts_free(self);
 }
 
@@ -237,10 +235,10 @@ bh_status bh_failure_set_limit(uint64_t count) {
     if (count > UINT32_MAX)
         return bh__refuse(BH_E_INVALID, "keep the details of at most 4294967295 failures",
                           "count is %llu failures", (unsigned long long)count);
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_VERDICTS);
     detail_limit = (size_t)count;
     while (detail_count > detail_limit) drop_oldest();
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_VERDICTS);
     return BH_OK;
 }
 
@@ -280,29 +278,29 @@ static void add(bh__verdicts *self, uint64_t sequence, bh_status status) {
 }
 
 bool bh__verdicts_fail(bh__verdicts *self, const bh__failure *failure) {
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_VERDICTS);
     bool first = find(self, failure->sequence) == BH_OK;
     if (first) {
         add(self, failure->sequence, failure->status);
         note_detail(self->id, failure);
     }
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_VERDICTS);
     return first;
 }
 
 void bh__verdicts_strand(bh__verdicts *self, uint64_t from, uint64_t to) {
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_VERDICTS);
     self->stranded_from = from;
     self->stranded_to = to;
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_VERDICTS);
 }
 
 bh_status bh__verdicts_status(bh_ticket ticket) {
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_VERDICTS);
     const bh__verdicts *self =
         lane_capacity ? lanes[lane_slot(lanes, lane_capacity, ticket.lane)] : NULL;
     bh_status status = self ? find(self, ticket.sequence) : BH_OK;
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_VERDICTS);
     return status;
 }
 
@@ -369,7 +367,7 @@ static void describe(const detail *self, bh_status status, bh_error *out) {
 }
 
 bh_status bh__verdicts_describe(bh_ticket ticket, bh_error *out) {
-    pthread_mutex_lock(&lock);
+    bh__process_lock_take(BH__LOCK_VERDICTS);
     const bh__verdicts *lane =
         lane_capacity ? lanes[lane_slot(lanes, lane_capacity, ticket.lane)] : NULL;
     bh_status status = lane ? find(lane, ticket.sequence) : BH_OK;
@@ -384,6 +382,6 @@ bh_status bh__verdicts_describe(bh_ticket ticket, bh_error *out) {
             describe_without_details(status, out);
         out->ticket = ticket;
     }
-    pthread_mutex_unlock(&lock);
+    bh__process_lock_give(BH__LOCK_VERDICTS);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "client/core/handles.h"
 #include "client/launch/launch.h"
 #include "client/memory/memory.h"
@@ -38,19 +39,62 @@ bool bh__list_reserve(void *list, uint32_t count, uint32_t more, uint32_t *capac
 
 /* ---- bindings and uses ---- */
 
+/* The table of bindings is open-addressed, with linear probing. Handles and addresses differ in
+ * their highest bits. */
+static uint64_t binding_key(uint64_t recorded, const bh__memory *memory) {
+    return recorded ? recorded : (uintptr_t)memory;
+}
+
+/* Returns the entry of the binding with this key, or the free one to put it in. */
+static uint32_t *binding_entry(const bh__sequence *self, uint32_t *table, uint32_t size,
+                               uint64_t key) {
+    uint32_t at = (uint32_t)bh__hash_u64(key) & (size - 1);
+    for (; table[at]; at = (at + 1) & (size - 1)) {
+        const bh__binding *known = &self->bindings[table[at] - 1];
+        if (binding_key(known->recorded, known->memory) == key) break;
+    }
+    return &table[at];
+}
+
+uint32_t bh__binding_find(const bh__sequence *self, uint64_t recorded, const bh__memory *memory) {
+    if (self->binding_table_size == 0) return UINT32_MAX;
+    uint32_t entry = *binding_entry(self, self->binding_table, self->binding_table_size,
+                                    binding_key(recorded, memory));
+    return entry ? entry - 1 : UINT32_MAX;
+}
+
+static bool binding_table_reserve(bh__sequence *self) {
+    uint32_t size = self->binding_table_size ? self->binding_table_size * 2 : 32;
+    if (self->binding_count * 2 < self->binding_table_size) return true;
+    uint32_t *table = calloc(size, sizeof *table);
+    if (!table) {
+        bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                   "no host memory for a table of %u buffers of a sequence", size);
+        return false;
+    }
+    for (uint32_t i = 0; i < self->binding_count; i++) {
+        const bh__binding *known = &self->bindings[i];
+        *binding_entry(self, table, size, binding_key(known->recorded, known->memory)) = i + 1;
+    }
+    free(self->binding_table);
+    self->binding_table = table;
+    self->binding_table_size = size;
+    return true;
+}
+
 /* Finds or adds the binding for this memory. UINT32_MAX: the thread's error is set. */
 static uint32_t binding_for(bh__sequence *self, uint64_t recorded, bh__memory *memory,
                             uint64_t offset, uint64_t bytes) {
-    for (uint32_t i = 0; i < self->binding_count; i++) {
-        const bh__binding *known = &self->bindings[i];
-        if (recorded ? known->recorded == recorded : !known->recorded && known->memory == memory)
-            return i;
-    }
+    uint32_t known = bh__binding_find(self, recorded, memory);
+    if (known != UINT32_MAX) return known;
     if (bh__driver_managed_refuse(&(bh__use){.memory = memory}, 1, "a sequence") != BH_OK ||
-        !RESERVE(self, bindings, binding_count, 1, binding_capacity))
+        !RESERVE(self, bindings, binding_count, 1, binding_capacity) ||
+        !binding_table_reserve(self))
         return UINT32_MAX;
     memory->references++;
     self->bindings[self->binding_count] = (bh__binding){recorded, memory, offset, bytes};
+    *binding_entry(self, self->binding_table, self->binding_table_size,
+                   binding_key(recorded, memory)) = self->binding_count + 1;
     return self->binding_count++;
 }
 

@@ -51,6 +51,7 @@ static void delete (bh__sequence *self) {
     free(self->step_uses);
     free(self->params);
     free(self->bindings);
+    free(self->binding_table);
     free(self->kernels);
     free(self->modules);
     free(self->total);
@@ -179,7 +180,7 @@ bh_status bh_sequence_release(bh_sequence handle) {
         /* Requests in flight keep the memory: it is freed once they have completed. */
         for (uint32_t i = 0; i < self->binding_count; i++)
             release_memory(device, self->bindings[i].memory);
-        self->binding_count = 0;
+        self->binding_count = self->binding_table_size = 0;
         if (bh__takes_work(device)) sweep(device);
     }
     bh__device_unlock(device);
@@ -236,50 +237,62 @@ typedef struct span_list {
     uint32_t count, capacity;
 } span_list;
 
-static bool span_covers(const span_list *spans, uint64_t offset, uint64_t bytes) {
-    for (uint32_t i = 0; i < spans->count; i++) {
-        const bh__span *span = &spans->list[i];
-        if (span->offset <= offset && offset + bytes <= span->offset + span->bytes) return true;
+/* What the steps so far do with a binding: the bytes that they read before they write them, and the
+ * bytes that they write. */
+typedef struct binding_total {
+    span_list read, written;
+} binding_total;
+
+static bool spans_add(span_list *self, const bh__step_use *use) {
+    return bh__spans_add(&self->list, &self->count, &self->capacity, use->offset, use->bytes);
+}
+
+/* A step reads before it writes. */
+static bool add_step(const bh__sequence *self, const bh__step *step, binding_total *totals) {
+    const bh__step_use *uses = &self->step_uses[step->first_use];
+    for (uint32_t i = 0; i < step->use_count; i++) {
+        binding_total *total = &totals[uses[i].binding];
+        const span_list *written = &total->written;
+        if ((uses[i].access & BH_ACCESS_IN) &&
+            !bh__spans_cover(written->list, written->count, uses[i].offset, uses[i].bytes) &&
+            !spans_add(&total->read, &uses[i]))
+            return false;
     }
-    return false;
+    for (uint32_t i = 0; i < step->use_count; i++) {
+        if ((uses[i].access & BH_ACCESS_OUT) &&
+            !spans_add(&totals[uses[i].binding].written, &uses[i]))
+            return false;
+    }
+    return true;
 }
 
 static bool total_add(bh__sequence *self, uint32_t *capacity, uint32_t binding,
                       const span_list *spans, uint32_t access) {
+    if (!bh__list_reserve(&self->total, self->total_count, spans->count, capacity,
+                          sizeof *self->total))
+        return false;
     for (uint32_t i = 0; i < spans->count; i++) {
         const bh__span *span = &spans->list[i];
-        if (!bh__list_reserve(&self->total, self->total_count, 1, capacity, sizeof *self->total))
-            return false;
         self->total[self->total_count++] =
             (bh__step_use){binding, access, 0, span->offset, span->bytes};
     }
     return true;
 }
 
-/* Adds the uses of one binding: bytes read before the sequence writes them, and bytes written. */
-static bool total_of(bh__sequence *self, uint32_t binding, uint32_t *capacity) {
-    span_list read = {0}, written = {0};
-    bool fits = true;
-    for (uint32_t at = 0; at < self->step_count && fits; at++) {
-        const bh__step *step = &self->steps[at];
-        for (int writes = 0; writes < 2; writes++) { /* a step reads before it writes */
-            for (uint32_t i = 0; i < step->use_count && fits; i++) {
-                const bh__step_use *use = &self->step_uses[step->first_use + i];
-                if (use->binding != binding) continue;
-                if (!writes && (use->access & BH_ACCESS_IN) &&
-                    !span_covers(&written, use->offset, use->bytes))
-                    fits = bh__spans_add(&read.list, &read.count, &read.capacity, use->offset,
-                                         use->bytes);
-                if (writes && (use->access & BH_ACCESS_OUT))
-                    fits = bh__spans_add(&written.list, &written.count, &written.capacity,
-                                         use->offset, use->bytes);
-            }
-        }
+/* Computes the uses of all steps together. */
+static bool add_all(bh__sequence *self) {
+    uint32_t capacity = 0;
+    binding_total *totals = calloc((size_t)self->binding_count + 1, sizeof *totals);
+    bool fits = totals != NULL;
+    for (uint32_t i = 0; i < self->step_count && fits; i++)
+        fits = add_step(self, &self->steps[i], totals);
+    for (uint32_t i = 0; i < self->binding_count && totals; i++) {
+        fits = fits && total_add(self, &capacity, i, &totals[i].read, BH_ACCESS_IN) &&
+               total_add(self, &capacity, i, &totals[i].written, BH_ACCESS_OUT);
+        free(totals[i].read.list);
+        free(totals[i].written.list);
     }
-    fits = fits && total_add(self, capacity, binding, &read, BH_ACCESS_IN) &&
-           total_add(self, capacity, binding, &written, BH_ACCESS_OUT);
-    free(read.list);
-    free(written.list);
+    free(totals);
     return fits;
 }
 
@@ -291,10 +304,7 @@ static bh_status refuse_memory(const bh__sequence *self, int number) {
 }
 
 static bh_status make_total(bh__sequence *self) {
-    uint32_t capacity = 0;
-    for (uint32_t i = 0; i < self->binding_count; i++) {
-        if (!total_of(self, i, &capacity)) return refuse_memory(self, ENOMEM);
-    }
+    if (!add_all(self)) return refuse_memory(self, ENOMEM);
     uint32_t max_uses = 0;
     for (uint32_t i = 0; i < self->step_count; i++) {
         if (self->steps[i].use_count > max_uses) max_uses = self->steps[i].use_count;
@@ -402,12 +412,11 @@ bh_status bh_sequence_bind(bh_sequence handle, bh_buffer recorded, bh_buffer buf
     bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_READY, &device);
     if (!self) return bh__last()->status;
     bh_status status = BH_OK;
-    uint32_t at = 0;
-    while (at < self->binding_count && self->bindings[at].recorded != recorded.id) at++;
+    uint32_t at = recorded.id ? bh__binding_find(self, recorded.id, NULL) : UINT32_MAX;
     bh__buffer *to = bh__handle_get(device, buffer.id, BH__KIND_BUFFER, "buffer");
     if (!to) {
         status = bh__last()->status;
-    } else if (recorded.id == 0 || at == self->binding_count) {
+    } else if (at == UINT32_MAX) {
         status = bh__refuse(BH_E_INVALID,
                             "pass the buffer that was recorded, not one that was bound later",
                             "sequence \"%s\" has no step with buffer 0x%llx", self->name,

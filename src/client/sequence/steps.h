@@ -55,10 +55,12 @@ struct bh__sequence {
     bh__step_use *step_uses;
     uint8_t *params;
     bh__binding *bindings;
-    bh__kernel **kernels; /* each once */
-    bh__module **modules; /* each once; pinned */
+    uint32_t *binding_table; /* of bindings by what they are for: their number plus one; 0: free */
+    bh__kernel **kernels;    /* each once */
+    bh__module **modules;    /* each once; pinned */
     uint32_t step_count, step_capacity, record_capacity, step_use_count, step_use_capacity;
     uint32_t params_bytes, params_capacity, binding_count, binding_capacity;
+    uint32_t binding_table_size; /* a power of two, or 0 */
     uint32_t kernel_count, kernel_capacity, module_count, module_capacity;
 
     /* Set by bh_sequence_finish. */
@@ -84,6 +86,9 @@ struct bh__sequence {
 bh__sequence *bh__sequence_lock(bh_sequence handle, bh__sequence_state state, bh__device **out);
 /* The same with the device locked. */
 bh__sequence *bh__sequence_get(bh__device *device, bh_sequence handle, bh__sequence_state state);
+/* Finds the binding of a recorded buffer, or with `recorded` 0 that of a host region. Returns
+ * UINT32_MAX if there is none. */
+uint32_t bh__binding_find(const bh__sequence *self, uint64_t recorded, const bh__memory *memory);
 /* Computes the addresses of one step from the buffers that it is bound to. */
 void bh__sequence_resolve(bh__sequence *sequence, uint32_t step);
 

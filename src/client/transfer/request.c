@@ -100,6 +100,15 @@ static bh_status take_after(bh_buffer buffer, const bh_submit_options *options,
     return status;
 }
 
+/* Gives work that is done without one a ticket. A device that has stopped issues none. */
+static bh_status give_ticket(const bh__route *route, bh_buffer buffer, bh_ticket *out) {
+    bh_error before = *bh__last();
+    bh_status status = bh__transfer_read(route, buffer, 0, NULL, 0, out);
+    if (status != BH_E_STOPPED) return status;
+    *bh__last() = before;
+    return BH_OK;
+}
+
 bh_status bh_submit(const bh_request *request, const bh_submit_options *given, bh_ticket *out) {
     const uint32_t known =
         BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT | BH_SUBMIT_TIMED;
@@ -121,9 +130,7 @@ bh_status bh_submit(const bh_request *request, const bh_submit_options *given, b
     if (status == BH_OK && route.after) status = take_after(buffer, &options, after);
     if (status == BH_OK) status = submit_transfer(&route, &transfer, wait, &ticket);
     if (status == BH_OK && wait && ticket.lane) status = bh_wait(ticket, BH_FOREVER);
-    /* A read on a stopped device has no ticket. */
-    if (status == BH_OK && out && !ticket.lane)
-        status = bh__transfer_read(&route, buffer, 0, NULL, 0, &ticket);
+    if (status == BH_OK && out && !ticket.lane) status = give_ticket(&route, buffer, &ticket);
     if (status == BH_OK && out) *out = ticket;
     return status;
 }

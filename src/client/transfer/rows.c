@@ -247,7 +247,7 @@ static bh_status write_slot(bh__device *device, const staged *self, uint32_t slo
     bh_ticket ticket = {0, 0};
     bh_status status = submit_slot(device, self, slot, rows, &ticket);
     bool sent = status == BH_OK;
-    bh__staging_put(device, slot, sent ? (uint32_t)(ticket.lane >> 16) & 0xff : 0,
+    bh__staging_put(device, slot, sent ? bh__lane_id_index(ticket.lane) : 0,
                     sent ? ticket.sequence : 0, false);
     if (sent) *out = ticket;
     return status;
@@ -521,7 +521,7 @@ static bh_status fill_rows(const bh__route *route, request *wanted, const void *
         bh_ticket ticket = {0, 0};
         status = submit(device, route, wanted, &ticket);
         bool sent = status == BH_OK;
-        bh__staging_put(device, slot, sent ? (uint32_t)(ticket.lane >> 16) & 0xff : 0,
+        bh__staging_put(device, slot, sent ? bh__lane_id_index(ticket.lane) : 0,
                         sent ? ticket.sequence : 0, false);
         if (sent && out) *out = ticket;
     }

@@ -181,7 +181,7 @@ static bh_status write_part(void *context, uint64_t from, uint64_t bytes, bh_tic
         status = submit_host_move(device, whole->route, BH__OP_WRITE, buffer, offset,
                                   device->transfer.staging, (uint64_t)slot * BH__STAGING_BYTES,
                                   piece, whole->call, &ticket);
-        uint32_t index = (uint32_t)(ticket.lane >> 16) & 0xff;
+        uint32_t index = bh__lane_id_index(ticket.lane);
         bh__staging_put(device, slot, status == BH_OK ? index : 0,
                         status == BH_OK ? ticket.sequence : 0, false);
         if (status == BH_OK) *out = ticket;

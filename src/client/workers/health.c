@@ -80,7 +80,10 @@ static bh_health read_health(bh__device *device, uint32_t state) {
                      .restart_limit = limited ? device->options.restart_limit : UINT32_MAX,
                      .standbys_ready = device->workers.standbys_ready,
                      .standbys = device->options.standbys,
-                     .worker_pid = atomic_load(&device->workers.worker_pid)};
+                     .worker_pid = atomic_load(&device->workers.worker_pid),
+                     .lanes = atomic_load(&device->queue.open_lanes),
+                     .losses_in_window =
+                         bh__restarts_spent(&device->options, &device->workers.policy.budget)};
     list_standbys(device, &now);
     return now;
 }

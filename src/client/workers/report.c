@@ -27,7 +27,11 @@ typedef struct memory_note {
 } memory_note;
 
 typedef struct argument_note {
-    bool is_buffer;
+    bool is_buffer; /* or an object over a buffer */
+    /* A texture, surface or tensor map. */
+    uint32_t object;   /* BH__OBJECT_...; 0: none */
+    uint64_t handle;   /* 0: it was released */
+    uint32_t image[3]; /* texels of its image; 0: it is over a buffer */
     uint32_t access, bytes;
     uint8_t value[VALUE_BYTES];
     memory_note memory;
@@ -81,6 +85,60 @@ static void note_memory(const bh__memory *memory, uint64_t offset, uint64_t leng
     if (memory->tag) snprintf(out->tag, sizeof out->tag, "%s", memory->tag->name);
 }
 
+/* Returns 0 for an object that was released. */
+static uint64_t handle_of(const bh__device *device, uint64_t number) {
+    const bh__table *tables[] = {&device->handles.textures, &device->handles.surfaces,
+                                 &device->handles.tensor_maps};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        uint32_t cursor = 0;
+        for (const bh__object *object; (object = bh__table_next(tables[i], &cursor));)
+            if (object->record.number == number) return object->id;
+    }
+    return 0;
+}
+
+static void note_use(const bh__use *use, argument_note *out) {
+    out->is_buffer = true;
+    out->access = use->access & (BH_ACCESS_IN | BH_ACCESS_OUT);
+    note_memory(use->memory, use->offset, use->bytes, &out->memory);
+}
+
+static void note_object(const bh__device *device, const bh__kernel *kernel, const bh__use *use,
+                        const bh__launch_object *record, request_note *out) {
+    uint32_t index = 0;
+    while (index < out->argument_count && kernel->params[index].offset != record->offset) index++;
+    if (index == out->argument_count) return;
+    argument_note *argument = &out->arguments[index];
+    note_use(use, argument);
+    argument->object = record->kind;
+    argument->handle = handle_of(device, record->number);
+    if (record->image) {
+        argument->image[0] = record->shape.width;
+        argument->image[1] = record->shape.height;
+        argument->image[2] = record->shape.depth;
+    }
+}
+
+/* The textures, surfaces and tensor maps of a launch: their records end its payload, with their
+ * number, and their uses end its list of uses. */
+static void note_objects(bh__device *device, bh__lane *lane, const bh__shadow *shadow,
+                         size_t params, request_note *out) {
+    uint32_t length = device->queue.length;
+    const bh__launch_body *body = &bh__ring_request(lane->ring, length, shadow->start)->u.launch;
+    uint64_t count;
+    if (!(body->flags & BH__LAUNCH_OBJECTS)) return;
+    size_t end = params + body->param_bytes - sizeof count;
+    bh__payload_read(lane->ring, length, shadow->start, end, &count, sizeof count);
+    for (uint32_t i = 0; i < count; i++) {
+        bh__launch_object record;
+        bh__payload_read(lane->ring, length, shadow->start, end - (count - i) * sizeof record,
+                         &record, sizeof record);
+        const bh__use *use =
+            bh__use_at(device, lane, shadow, shadow->use_count - (uint32_t)count + i);
+        note_object(device, shadow->kernel, use, &record, out);
+    }
+}
+
 /* Copies the arguments of a launch from the ring. */
 static void note_arguments(bh__device *device, bh__lane *lane, const bh__shadow *shadow,
                            request_note *out) {
@@ -100,11 +158,9 @@ static void note_arguments(bh__device *device, bh__lane *lane, const bh__shadow 
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *use = bh__use_at(device, lane, shadow, i);
         if (use->argument == 0 || use->argument > out->argument_count) continue;
-        argument_note *argument = &out->arguments[use->argument - 1];
-        argument->is_buffer = true;
-        argument->access = use->access & (BH_ACCESS_IN | BH_ACCESS_OUT);
-        note_memory(use->memory, use->offset, use->bytes, &argument->memory);
+        note_use(use, &out->arguments[use->argument - 1]);
     }
+    note_objects(device, lane, shadow, params, out);
 }
 
 typedef struct noting {
@@ -221,6 +277,24 @@ static void put_value(FILE *out, const argument_note *argument) {
     if (argument->bytes == sizeof single) fprintf(out, ", as f32 %g", (double)single);
 }
 
+/* "texture 0x..., image of 16 x 4 x 1 texels, " */
+static void put_object(FILE *out, const argument_note *argument) {
+    static const char *const names[] = {[BH__OBJECT_TEXTURE] = "texture",
+                                        [BH__OBJECT_SURFACE] = "surface",
+                                        [BH__OBJECT_LINEAR] = "texture",
+                                        [BH__OBJECT_ROWS] = "texture",
+                                        [BH__OBJECT_TENSOR] = "tensor map"};
+    if (!argument->object) return;
+    fprintf(out, "%s ", names[argument->object]);
+    if (argument->handle)
+        fprintf(out, "0x%llx, ", (unsigned long long)argument->handle);
+    else
+        fprintf(out, "that was released, ");
+    if (argument->image[0])
+        fprintf(out, "image of %u x %u x %u texels, ", argument->image[0], argument->image[1],
+                argument->image[2]);
+}
+
 static void put_argument(FILE *out, uint32_t index, const argument_note *argument) {
     static const char *const accesses[] = {"", "in", "out", "inout"};
     fprintf(out, "    argument %u: ", index);
@@ -229,6 +303,7 @@ static void put_argument(FILE *out, uint32_t index, const argument_note *argumen
     } else {
         const memory_note *memory = &argument->memory;
         fprintf(out, "%s, ", accesses[argument->access & 3]);
+        put_object(out, argument);
         put_memory(out, memory);
         fprintf(out, ", bytes %llu to %llu of it, at 0x%llx", (unsigned long long)memory->offset,
                 (unsigned long long)(memory->offset + memory->length),

@@ -13,6 +13,7 @@
 
 #include "base/environment.h"
 #include "compiler/compile.h"
+#include "sandbox/sandbox.h"
 
 int bh__memory_file(const char *name, bh__bytes bytes, bool inherited) {
     int fd = memfd_create(name, inherited ? 0 : MFD_CLOEXEC);
@@ -53,6 +54,12 @@ void bh__die_with(pid_t parent) {
     if (getppid() != parent) _exit(127);
 }
 
+static bool confined;
+
+void bh__child_confine(void) {
+    confined = true;
+}
+
 static _Noreturn void become(pid_t parent, const char *const *argv, const int streams[3]) {
     bh__die_with(parent);
     for (int i = 0; i < 3; i++) {
@@ -66,6 +73,8 @@ static _Noreturn void become(pid_t parent, const char *const *argv, const int st
     /* Nothing else: variables that change what a compiler does are not part of a job. */
     char *environment[] = {search, "LC_ALL=C", "TMPDIR=/tmp", NULL};
     if (chdir("/") != 0) _exit(127);
+    int result = confined ? bh__sandbox_calls(BH__SANDBOX_OWN_SIGNALS) : 0;
+    if (result != 0 && result != -ENOSYS && result != -EINVAL) _exit(127);
     execve(argv[0], (char *const *)argv, environment);
     _exit(127);
 }

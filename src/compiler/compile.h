@@ -115,6 +115,8 @@ int bh__memory_file(const char *name, bh__bytes bytes, bool inherited);
 bh__bytes bh__read_file(bh__arena *arena, int fd);
 /* Runs argv[0]; descriptors that are not close-on-exec stay open in it. False: no memory. */
 bool bh__child_run(bh__arena *arena, const char *const *argv, int input, bh__child_end *out);
+/* From now on programs that are started can signal no other process. */
+void bh__child_confine(void);
 /* Ends the calling process when `parent` ends, also if that has happened already. */
 void bh__die_with(pid_t parent);
 

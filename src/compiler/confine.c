@@ -109,6 +109,7 @@ bh_status bh__confine(bh__compile *c, const bh__words *toolchain) {
     if (c->job->flags & BH_COMPILE_UNCONFINED) return BH_OK;
     int result = confine_files(c, toolchain);
     if (result == 0) result = confine_calls(c);
+    if (result == 0) bh__child_confine();
     if (result == 0) return BH_OK;
     return refuse(c, result, "if both flags and source are trusted, set BH_COMPILE_UNCONFINED");
 }

@@ -6,17 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain_text.h"
+
 static void copy_text(char *target, size_t size, const char *text) {
     snprintf(target, size, "%s", text ? text : "");
-}
-
-/* Messages quote names from programs, files and workers, and are written to logs and terminals,
- * where control characters could do harm. */
-static void make_plain(char *text) {
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f) *text = '?';
-    }
 }
 
 bh_status bh__fail(bh_error *error, bh_status status, const char *fix, const char *format, ...) {
@@ -32,8 +25,11 @@ bh_status bh__fail(bh_error *error, bh_status status, const char *fix, const cha
         copy_text(message, sizeof message, format);
     }
     va_end(list);
-    make_plain(message);
     copy_text(advice, sizeof advice, fix);
+    /* They quote names from programs, files and workers, and are written to logs and terminals,
+     * where control characters could do harm. */
+    BH__PLAIN(message);
+    BH__PLAIN(advice);
 
     memset(error, 0, sizeof *error);
     error->status = status;

@@ -29,9 +29,9 @@ enum { ARCHITECTURE = 0, X32_BIT = 0 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the low half of an argument comes first");
 
-/* A rule takes at most 8 instructions: the number, two or three for each half of an argument, the
+/* A rule takes the number (two), two or three for each half of an argument that is tested, and the
  * verdict. */
-enum { MAX_INSTRUCTIONS = 2048, MAX_PER_RULE = 10 };
+enum { MAX_INSTRUCTIONS = 2048, MAX_PER_RULE = 3 + 6 * BH__RULE_TESTS };
 
 typedef struct filter {
     struct sock_filter code[MAX_INSTRUCTIONS];
@@ -63,11 +63,11 @@ static void put_test_half(filter *f, size_t offset, uint32_t mask, uint32_t valu
     put(f, BPF_JMP | BPF_JEQ | BPF_K, value, 0, 0);
 }
 
-static void put_test(filter *f, const bh__rule *rule) {
-    bool self = rule->test == BH__TEST_SELF;
-    uint64_t mask = self ? UINT32_MAX : rule->mask;
-    uint64_t value = self ? (uint64_t)getpid() : rule->value;
-    size_t low = offsetof(struct seccomp_data, args) + rule->argument * sizeof(uint64_t);
+static void put_test(filter *f, const bh__rule_test *test) {
+    bool self = test->kind == BH__TEST_SELF;
+    uint64_t mask = self ? UINT32_MAX : test->mask;
+    uint64_t value = self ? (uint64_t)getpid() : test->value;
+    size_t low = offsetof(struct seccomp_data, args) + test->argument * sizeof(uint64_t);
     put_test_half(f, low, (uint32_t)mask, (uint32_t)value);
     put_test_half(f, low + sizeof(uint32_t), (uint32_t)(mask >> 32), (uint32_t)(value >> 32));
 }
@@ -76,14 +76,15 @@ static void put_rule(filter *f, const bh__rule *rule) {
     if (!f->has_number) put_load(f, offsetof(struct seccomp_data, nr));
     unsigned short first = f->length;
     put(f, BPF_JMP | BPF_JEQ | BPF_K, rule->number, 0, 0);
-    if (rule->test != BH__TEST_NONE) put_test(f, rule);
+    for (int i = 0; i < BH__RULE_TESTS && rule->tests[i].kind != BH__TEST_NONE; i++)
+        put_test(f, &rule->tests[i]);
     put_return(f, rule);
     for (unsigned short i = first; i < f->length;
          i++) { /* a test that fails jumps behind the rule */
         if (BPF_CLASS(f->code[i].code) == BPF_JMP)
             f->code[i].jf = (unsigned char)(f->length - i - 1);
     }
-    f->has_number = rule->test == BH__TEST_NONE;
+    f->has_number = rule->tests[0].kind == BH__TEST_NONE;
 }
 
 /* Calls of another architecture have other numbers. Our processes make none: such a call ends the

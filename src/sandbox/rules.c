@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -150,6 +151,23 @@
 #define OLD_SYSTEM(X)
 #endif
 
+/* Shared memory, semaphores and queues that any process of the user may have. No driver needs
+ * them. */
+#define EXCHANGES(X)                                                                               \
+    X(shmget)                                                                                      \
+    X(shmat)                                                                                       \
+    X(shmctl)                                                                                      \
+    X(semget)                                                                                      \
+    X(semop)                                                                                       \
+    X(semtimedop)                                                                                  \
+    X(semctl)                                                                                      \
+    X(msgget)                                                                                      \
+    X(msgsnd)                                                                                      \
+    X(msgrcv)                                                                                      \
+    X(msgctl)                                                                                      \
+    X(mq_open)                                                                                     \
+    X(mq_unlink)
+
 const char *bh__sandbox_call_name(int number) {
     switch (number) {
 #define NAME(name)                                                                                 \
@@ -171,11 +189,29 @@ const char *bh__sandbox_call_name(int number) {
     { .number = SYS_##name, .verdict = BH__CALL_ALLOW }
 #define ALLOW_IF(name, index, bits, wanted)                                                        \
     {                                                                                              \
-        .number = SYS_##name, .verdict = BH__CALL_ALLOW, .test = BH__TEST_BITS,                    \
-        .argument = (index), .mask = (bits), .value = (wanted)                                     \
+        .number = SYS_##name, .verdict = BH__CALL_ALLOW, .tests = {                                \
+            {BH__TEST_BITS, (index), (bits), (wanted)}                                             \
+        }                                                                                          \
     }
 #define ALLOW_SELF(name)                                                                           \
-    { .number = SYS_##name, .verdict = BH__CALL_ALLOW, .test = BH__TEST_SELF, .argument = 0 }
+    {                                                                                              \
+        .number = SYS_##name, .verdict = BH__CALL_ALLOW, .tests = { {.kind = BH__TEST_SELF} }      \
+    }
+/* Of ioctl and fcntl: the kernel looks at the low half of what is asked for. */
+#define REFUSE_ASKED(name, what)                                                                   \
+    {                                                                                              \
+        .number = SYS_##name, .verdict = BH__CALL_REFUSE, .error = EACCES, .tests = {              \
+            {BH__TEST_BITS, 1, INT_BITS, (what)}                                                   \
+        }                                                                                          \
+    }
+/* fcntl with these bits in what is set. */
+#define REFUSE_SETTING(what, bits)                                                                 \
+    {                                                                                              \
+        .number = SYS_fcntl, .verdict = BH__CALL_REFUSE, .error = EACCES, .tests = {               \
+            {BH__TEST_BITS, 1, INT_BITS, (what)},                                                  \
+            {BH__TEST_BITS, 2, (bits), (bits)}                                                     \
+        }                                                                                          \
+    }
 
 /* For the lists above. */
 #define EACH_TRAP(name)   TRAP(name),
@@ -277,10 +313,21 @@ static const bh__rule compute_rules[] = {
 #endif
 };
 
+/* What reaches others by way of a descriptor: typing into the terminal that a shell reads, and a
+ * signal of the kernel's whose receiver is chosen. A terminal with O_ASYNC has the process group
+ * in its foreground for one. */
+#define BY_DESCRIPTOR                                                                              \
+    REFUSE_ASKED(ioctl, TIOCSTI), REFUSE_ASKED(ioctl, TIOCLINUX), REFUSE_ASKED(ioctl, FIOSETOWN),  \
+        REFUSE_ASKED(ioctl, SIOCSPGRP), REFUSE_ASKED(ioctl, FIOASYNC),                             \
+        REFUSE_ASKED(fcntl, F_SETOWN), REFUSE_ASKED(fcntl, F_SETOWN_EX),                           \
+        REFUSE_ASKED(fcntl, F_SETSIG), REFUSE_SETTING(F_SETFL, O_ASYNC)
+
 static const bh__rule driver_rules[] = {
     ALLOW_THREADS, REFUSE_CLONE3, ALLOW_SELF(tgkill), ALLOW_SELF(kill), ALLOW_SELF(prlimit64),
     ALLOW_IF(prlimit64, 0, INT_BITS, 0), /* the same */
+    BY_DESCRIPTOR,
     /* clang-format off */
+    EXCHANGES(EACH_REFUSE)
     PROGRAMS(EACH_REFUSE)
     OLD_PROGRAMS(EACH_REFUSE)
     SOCKETS(EACH_REFUSE)
@@ -294,11 +341,17 @@ static const bh__rule driver_rules[] = {
 static const bh__rule compiler_rules[] = {
     ALLOW(execve), ALLOW_IF(clone, 0, NAMESPACES, 0), REFUSE_CLONE3, ALLOW(tgkill), ALLOW(tkill),
     ALLOW(kill), ALLOW_IF(prlimit64, 0, INT_BITS, 0), /* its own */
-    REFUSE(setsid, EPERM), REFUSE(setpgid, EPERM),
+    REFUSE(setsid, EPERM), REFUSE(setpgid, EPERM), BY_DESCRIPTOR,
     /* clang-format off */
+    EXCHANGES(EACH_REFUSE)
     OLD_PROGRAMS(EACH_ALLOW)
     SOCKETS(EACH_REFUSE)
     /* clang-format on */
+};
+
+static const bh__rule own_signal_rules[] = {
+    ALLOW_SELF(kill),    ALLOW_SELF(tgkill),    ALLOW_SELF(tkill),
+    REFUSE(kill, EPERM), REFUSE(tgkill, EPERM), REFUSE(tkill, EPERM),
 };
 
 static const bh__rule socket_rules[] = {
@@ -335,6 +388,7 @@ static const bh__rule_set books[] = {
     [BH__SANDBOX_DRIVER_SOCKETS] = {{LIST(socket_rules), LIST(driver_rules), LIST(hostile_rules)},
                                     OTHERWISE_ALLOW},
     [BH__SANDBOX_COMPILER] = {{LIST(compiler_rules), LIST(hostile_rules)}, OTHERWISE_ALLOW},
+    [BH__SANDBOX_OWN_SIGNALS] = {{LIST(own_signal_rules)}, OTHERWISE_ALLOW},
 };
 
 const bh__rule_set *bh__rules_of(bh__sandbox_profile profile) {

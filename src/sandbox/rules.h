@@ -10,20 +10,24 @@
 
 typedef enum bh__verdict { BH__CALL_ALLOW, BH__CALL_REFUSE, BH__CALL_TRAP } bh__verdict;
 
-/* When a rule matches: (argument & mask) == value. */
-typedef enum bh__rule_test {
+typedef enum bh__test_kind {
     BH__TEST_NONE, /* always */
-    BH__TEST_BITS,
-    BH__TEST_SELF /* the argument is the pid of this process */
+    BH__TEST_BITS, /* (argument & mask) == value */
+    BH__TEST_SELF  /* the argument is the pid of this process */
+} bh__test_kind;
+
+typedef struct bh__rule_test {
+    uint8_t kind, argument;
+    uint64_t mask, value;
 } bh__rule_test;
+
+enum { BH__RULE_TESTS = 2 };
 
 typedef struct bh__rule {
     uint16_t number; /* of the call */
     uint8_t verdict;
-    uint8_t error; /* BH__CALL_REFUSE: the errno */
-    uint8_t test;
-    uint8_t argument;
-    uint64_t mask, value;
+    uint8_t error;                       /* BH__CALL_REFUSE: the errno */
+    bh__rule_test tests[BH__RULE_TESTS]; /* all must hold; those of kind NONE come last */
 } bh__rule;
 
 typedef struct bh__rule_list {

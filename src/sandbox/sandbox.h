@@ -18,9 +18,12 @@ typedef enum bh__sandbox_profile {
     /* The same with Unix sockets. */
     BH__SANDBOX_DRIVER_SOCKETS,
     /* Like DRIVER, for a process that starts a compiler, and for the compiler: programs may be
-     * started, but not with a namespace, session or process group of their own. Signals to others
-     * are refused by bh__sandbox_files, because a child has another pid than the filter knows. */
-    BH__SANDBOX_COMPILER
+     * started, but not with a namespace, session or process group of their own. */
+    BH__SANDBOX_COMPILER,
+    /* Added to COMPILER in the child that becomes the compiler: no signals to other processes. A
+     * filter knows its process by its pid, and a child has another. The compiler's own children
+     * can signal nobody, themselves included: abort() ends them by an illegal instruction. */
+    BH__SANDBOX_OWN_SIGNALS
 } bh__sandbox_profile;
 
 /*

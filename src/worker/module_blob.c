@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plain_text.h"
 #include "wire/share.h"
 
 /* Returns where the bytes were put, counted from the start of the part. */
@@ -27,15 +28,27 @@ static size_t append(bh__blob *blob, bh__blob_part *part, const void *bytes, siz
     return offset;
 }
 
+/* Names in images may be anything; the application takes none with control characters. */
+static size_t append_name(bh__blob *blob, const char *name) {
+    size_t length = strlen(name), at = append(blob, &blob->names, name, length + 1);
+    if (blob->failed) return at;
+    char *copy = (char *)blob->names.bytes + at;
+    bh__plain_text(copy, length);
+    for (size_t i = 0; i < length; i++) {
+        if (copy[i] == '\n' || copy[i] == '\t') copy[i] = '?';
+    }
+    return at;
+}
+
 void bh__blob_add_kernel(bh__blob *blob, const char *name, bh__blob_kernel kernel,
                          const bh__blob_param *params) {
-    kernel.name_offset = append(blob, &blob->names, name, strlen(name) + 1);
+    kernel.name_offset = append_name(blob, name);
     kernel.params_offset = append(blob, &blob->params, params, kernel.param_count * sizeof *params);
     append(blob, &blob->kernels, &kernel, sizeof kernel);
 }
 
 void bh__blob_add_variable(bh__blob *blob, const char *name, bh__blob_variable variable) {
-    variable.name_offset = append(blob, &blob->names, name, strlen(name) + 1);
+    variable.name_offset = append_name(blob, name);
     append(blob, &blob->variables, &variable, sizeof variable);
 }
 

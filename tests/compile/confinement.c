@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A source or a flag that comes from somebody else: what it cannot make a compiler read, write or
  * load; and what still works. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,6 +322,46 @@ TEST_TIMEOUT(a_compiler_has_no_network_and_stays_in_its_group, 60) {
     CHECK_STR_CONTAINS(log, "refused: unix");
     CHECK_STR_CONTAINS(log, "refused: session");
     CHECK(strstr(log, "allowed") == NULL);
+}
+
+/* By the filter alone, as where the kernel's file rules do not cover signals. It can end itself,
+ * and what it starts ends too. */
+TEST_TIMEOUT(a_compiler_signals_no_other_process, 60) {
+    if (access("/usr/bin/python3", X_OK) != 0) SKIP("there is no /usr/bin/python3");
+    forbid_landlock();
+    char script[4096];
+    snprintf(script, sizeof script,
+             "#!/usr/bin/python3 -IS\n"
+             "import os, sys\n"
+             "def refused(name, pid):\n"
+             "    try:\n"
+             "        os.kill(pid, 0)\n"
+             "        print('allowed:', name, file=sys.stderr)\n"
+             "    except OSError as e:\n"
+             "        print('refused:', name, file=sys.stderr)\n"
+             "if len(sys.argv) == 2: print('clang version 19.1.7'); sys.exit(0)\n"
+             "refused('parent', os.getppid())\n"
+             "refused('application', %d)\n"
+             "refused('everybody', -1)\n"
+             "refused('group', 0)\n"
+             "os.kill(os.getpid(), 0)\n"
+             "child = os.fork()\n"
+             "if child == 0: os.abort()\n"
+             "end = os.waitpid(child, 0)[1]\n"
+             "print('child ended by a signal:', os.WIFSIGNALED(end), file=sys.stderr)\n"
+             "sys.stderr.flush()\n"
+             "os.abort()\n",
+             (int)getpid());
+    outcome o = run_script(script);
+    REQUIRE(o.answered);
+    const char *log = (const char *)o.answer.log.data;
+    CHECK_STR_CONTAINS(log, "refused: parent");
+    CHECK_STR_CONTAINS(log, "refused: application");
+    CHECK_STR_CONTAINS(log, "refused: everybody");
+    CHECK_STR_CONTAINS(log, "refused: group");
+    CHECK_STR_CONTAINS(log, "child ended by a signal: True");
+    CHECK(strstr(log, "allowed") == NULL);
+    CHECK_STR_CONTAINS(o.answer.error.message, strsignal(SIGABRT));
 }
 
 TEST_TIMEOUT(a_compiler_that_writes_without_end_is_stopped, 60) {

@@ -179,6 +179,32 @@ TEST(compilers_that_crash_exit_or_answer_nonsense) {
     CHECK_EQ(waitpid(-1, NULL, WNOHANG), -1); /* nothing is left to be waited for */
 }
 
+/* A wait does not take it for its own status, and a terminal not for orders. */
+TEST(a_compiler_that_answers_with_a_status_that_is_not_its_own) {
+    for (int status = 1; status <= BH_E_INTERNAL; status++) {
+        bh_compile_options options = stand_in_options();
+        char source[40];
+        bh_ticket ticket;
+        bh_module module;
+        bh_error error;
+        snprintf(source, sizeof source, "STATUS=%d", status);
+        bh_device device = open_device();
+        REQUIRE_OK(bh_submit_compile(device, source, &options, &module, &ticket));
+        bh_status got = bh_wait(ticket, 10000 * MS * test_time_scale());
+        bool own = status == BH_E_COMPILE || status == BH_E_UNSUPPORTED || status == BH_E_INVALID ||
+                   status == BH_E_NOT_FOUND || status == BH_E_NO_HOST_MEMORY || status == BH_E_IO ||
+                   status == BH_E_LOAD;
+        bh_status wanted = own ? (bh_status)status : BH_E_COMPILE;
+        CHECK_EQ(got, wanted);
+        bh_last_error(&error);
+        CHECK(strpbrk(error.message, "\x1b\x9b\x07") == NULL);
+        CHECK(strpbrk(error.fix, "\x1b\x9b\x07") == NULL);
+        CHECK_STR_CONTAINS(error.message, "a?[31m??");
+        CHECK_NE(error.certain, 7);
+        CHECK_OK(bh_device_close(device));
+    }
+}
+
 TEST(a_compiler_that_hangs_is_ended_in_time) {
     bh_compile_options options = stand_in_options();
     char path[600];

@@ -2,7 +2,8 @@
 /*
  * PTX programs out of the tables of src/ptx/ops.h: the input chooses operations, modifiers, types
  * and operands, so that nearly all of it gets past the parser. An instruction that is refused on
- * its own is left out. The first byte says whether accesses are checked.
+ * its own is left out. The first byte says whether accesses are checked, and which
+ * variables are declared twice.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -71,6 +72,7 @@ typedef struct shape { /* of one instruction */
     const bh__ptx_op_info *op;
     unsigned type0, type1;
     bh__ptx_mods mods;
+    bool braces; /* around a value where a vector may be */
 } shape;
 
 static bool has(const shape *s, unsigned mod) {
@@ -114,12 +116,13 @@ static void add_part(fuzz_input *in, text *to) {
 
 static void add_vector(fuzz_input *in, text *to, const shape *s) {
     unsigned count = has(s, M_V2) ? 2 : has(s, M_V4) ? 4 : has(s, M_V8) ? 8 : 1;
-    if (count > 1) add(to, "{");
+    bool braces = count > 1 || s->braces;
+    if (braces) add(to, "{");
     for (unsigned i = 0; i < count; i++) {
         if (i) add(to, ", ");
         add_register(in, to, s->type0, 1);
     }
-    if (count > 1) add(to, "}");
+    if (braces) add(to, "}");
 }
 
 static void add_address(fuzz_input *in, text *to) {
@@ -231,6 +234,7 @@ static void add_operands(fuzz_input *in, text *to, const shape *s) {
 static void add_instruction(fuzz_input *in, text *to) {
     shape s = {.op = &bh__ptx_op_table[fuzz_byte(in) % OP_COUNT]};
     uint8_t guard = fuzz_byte(in);
+    s.braces = guard % 4 == 1 && (guard & 24) == 8;
     if (guard % 4 == 0) add(to, "@%s%%p%u ", guard & 4 ? "!" : "", guard / 8 % 4);
     add(to, "%s", s.op->mnemonic);
     bh__ptx_mods left[2] = {s.op->mods, bh__ptx_op_more[s.op - bh__ptx_op_table]};
@@ -250,6 +254,19 @@ static void add_instruction(fuzz_input *in, text *to) {
     add_operands(in, to, &s);
     add(to, ";\n");
 }
+
+/* Declarations that repeat one another, with accesses to what the larger one would have. Those that
+ * are refused are left out, like instructions. */
+static const char *const declarations[] = {
+    "",
+    ".extern .param .b8 e[8]; .param .b8 e[65536]; st.param.b64 [e+60000], %q0;\n",
+    ".param .b8 e[8]; .extern .param .b8 e[65536]; ld.param.b64 %q2, [e+60000];\n",
+    ".extern .param .b8 p[65536]; ld.param.b64 %q2, [p+60000];\n",
+    ".extern .local .b8 e[8]; .local .b8 e[65536]; st.local.b64 [e+60000], %q0;\n",
+    ".extern .shared .b8 e[]; .shared .align 64 .b8 e[4096]; st.shared.b64 [e+4088], %q0;\n",
+    ".extern .global .b8 e[8]; .global .align 64 .b8 e[4096]; st.global.b64 [e+4088], %q0;\n",
+    ".global .b8 e[8]; .extern .global .b8 e[4096]; st.global.b64 [e+4088], %q0;\n",
+};
 
 /* Most instructions were tried before: what came of it is kept by their hash. */
 static uint64_t *find_answer(const char *line, size_t length, uint64_t *out_hash) {
@@ -277,10 +294,12 @@ static bool loads(const char *line, size_t length) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static text program, line;
     fuzz_input in = {data, size};
-    bool checked = fuzz_byte(&in) % 2;
+    uint8_t first = fuzz_byte(&in);
+    bool checked = first % 2;
+    const char *declared = declarations[first / 2 % 8];
     unsigned label = 0;
     program.length = 0;
-    add(&program, "%s%s", head, start);
+    add(&program, "%s%s%s", head, start, loads(declared, strlen(declared)) ? declared : "");
     for (int i = 0; i < INSTRUCTIONS && in.left; i++) {
         line.length = 0;
         if (i % 3 == 0 && label < LABELS) add(&program, "L%u:\n", label++);

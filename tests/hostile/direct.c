@@ -178,6 +178,22 @@ TEST(a_module_is_not_described_by_more_than_it_can_hold) {
     CHECK_OK(bh_device_close(device));
 }
 
+/* Nor by the same bytes for each of a thousand kernels, which would all be looked at. */
+TEST(a_module_whose_kernels_share_what_they_have_is_refused) {
+    bh_device device = open_surrounded("blob_repeated", 1);
+    bh_kernel kernel;
+    bh_status status = BH_OK;
+    for (int i = 0; i < 200 && status == BH_OK; i++) {
+        bh_module module;
+        status = bh_module_load(device, ptx_basic, strlen(ptx_basic), &module);
+        if (status == BH_OK) REQUIRE_OK(bh_kernel_get(module, "copy_words", &kernel));
+        sleep_ms(10);
+    }
+    CHECK_STATUS(status, BH_E_INTERNAL);
+    check_serves(device);
+    CHECK_OK(bh_device_close(device));
+}
+
 /* Waits until the hostile worker has had time for its work, and ends it. */
 static void let_it_rage(bh_device device) {
     sleep_ms(300);
@@ -262,6 +278,29 @@ TEST(what_a_worker_says_has_no_control_characters) {
     check_plain(error.message);
     check_plain(error.fix);
     check_plain(error.device_name);
+    CHECK_OK(bh_device_close(device));
+}
+
+static void check_printed(void *context, const bh_event *event) {
+    (void)context;
+    for (size_t i = 0; i + 1 < event->length; i++)
+        CHECK(event->text[i] != '\xc2' || event->text[i + 1] != '\x9b');
+}
+
+TEST(words_that_a_worker_says_in_parts_have_no_control_characters) {
+    bh_device device = open_surrounded("speaks_in_parts", 1);
+    bh_watch watch = watch_for(device, BH_EVENT_PRINT, check_printed, NULL);
+    rig r = {device, load_module(device, ptx_basic)};
+    bh_buffer x = words_filled(device, 64, 0);
+    bh_ticket ticket;
+    REQUIRE_OK(bh_launch(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u),
+                         NULL, &ticket));
+    CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_FAULT);
+    bh_error error;
+    CHECK_STATUS(bh_ticket_error(ticket, &error), BH_E_FAULT);
+    CHECK_STR_CONTAINS(error.message, "a fault: ????");
+    check_plain(error.message);
+    CHECK_OK(bh_watch_release(watch)); /* it has been told all */
     CHECK_OK(bh_device_close(device));
 }
 

@@ -478,6 +478,11 @@ static const trial decided[] = {
              "mul.lo.u32 %r4, %r4, 3; st.global.u32 [%rd1], %r4;")},
     {"what an atomic adds", "UNINITIALISED 1", 1, 32, 0,
      K(LOCAL "ld.local.u32 %r3, [%rd2]; /*1*/\nred.global.add.u32 [%out], %r3;")},
+    {"the third word of 128 bits", "UNINITIALISED 1", 1, 32, 0,
+     K(".reg .b128 %w;\n" LOCAL "st.local.u64 [%rd2+8], 1; st.local.u32 [%rd2+4], 1;\n"
+       "ld.local.u64 %rd3, [%rd2]; /*1*/\nld.local.u64 %rd4, [%rd2+8];\n"
+       "mov.b128 %w, {%rd4, %rd3}; mov.b128 {%r3, %r4, %r5, %r6}, %w;\n"
+       "mov.b128 {%rd5, %rd6}, %w; setp.eq.u32 %p1, %r5, 7;\n@%p1 st.global.u32 [%rd1], 1;")},
     {"what a function is given", "UNINITIALISED 1", 1, 1, 0,
      PTX_HEAD ".func (.param .b32 o) f(.param .b32 i) { .reg .b32 %r; .reg .pred %p;\n"
               "ld.param.b32 %r, [i]; /*1*/\nsetp.eq.u32 %p, %r, 0;\n@%p add.u32 %r, %r, 1;\n"
@@ -532,6 +537,16 @@ static const trial copied[] = {
      K(LOCAL "st.local.u16 [%rd2+2], 9; ld.local.u32 %r3, [%rd2]; mov.b64 %rd3, {%r3, %t};\n"
              "mov.b64 {%r4, %r5}, %rd3; shr.u32 %r4, %r4, 16; add.u32 %r4, %r4, %r5;\n"
              "st.global.u32 [%rd1], %r4;")},
+    {"the first word of 128 bits", "", 1, 32, 0,
+     K(".reg .b128 %w;\n" LOCAL "st.local.u64 [%rd2+8], 1; st.local.u32 [%rd2+4], 1;\n"
+       "ld.local.u64 %rd3, [%rd2]; ld.local.u64 %rd4, [%rd2+8];\n"
+       "mov.b128 %w, {%rd4, %rd3}; mov.b128 {%r3, %r4, %r5, %r6}, %w;\n"
+       "mov.b128 {%rd5, %rd6}, %w; setp.eq.u32 %p1, %r3, 7;\n@%p1 st.global.u32 [%rd1], 1;")},
+    {"the last word of 128 bits", "", 1, 32, 0,
+     K(".reg .b128 %w;\n" LOCAL "st.local.u64 [%rd2+8], 1; st.local.u32 [%rd2+4], 1;\n"
+       "ld.local.u64 %rd3, [%rd2]; ld.local.u64 %rd4, [%rd2+8];\n"
+       "mov.b128 %w, {%rd4, %rd3}; mov.b128 {%r3, %r4, %r5, %r6}, %w;\n"
+       "mov.b128 {%rd5, %rd6}, %w; setp.eq.u32 %p1, %r6, 7;\n@%p1 st.global.u32 [%rd1], 1;")},
     {"a shuffle of lanes that have a value", "", 1, 32, 0,
      K(LOCAL "setp.ne.u32 %p1, %t, 3;\n@%p1 st.local.u32 [%rd2], %t;\n"
              "ld.local.u32 %r3, [%rd2]; shfl.sync.idx.b32 %r4, %r3, 4, 31, -1;\n"

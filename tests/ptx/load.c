@@ -195,6 +195,59 @@ TEST(sizes_are_bounded) {
     free(deep);
 }
 
+/* A second declaration must not make a variable of a frame larger than its place. */
+TEST(variables_of_a_frame_are_declared_once) {
+    static const struct {
+        const char *body, *message;
+    } cases[] = {
+        {".extern .param .b8 a[8]; .param .b8 a[262144]; ld.param.b64 %rd1, [a+200000];",
+         "a .param variable cannot be .extern"},
+        {".param .b8 a[8]; .extern .param .b8 a[262144]; ld.param.b64 %rd1, [a+200000];",
+         "a .param variable cannot be .extern"},
+        {".extern .param .b8 p[262144]; ld.param.b64 %rd1, [p+200000];",
+         "a .param variable cannot be .extern"},
+        {".extern .local .b8 a[8]; .local .b8 a[262144]; ld.local.b64 %rd1, [a+200000];",
+         "a .local variable cannot be .extern"},
+        {".extern .reg .b32 %q;", "a register cannot be .extern"},
+        {".param .b8 a[8]; .param .b8 a[262144];", "a is declared twice"},
+        {".local .b8 a[8]; .local .b8 a[262144];", "a is declared twice"},
+        {".param .b8 p[262144];", "p is declared twice"},
+        {".shared .b8 a[8]; .shared .b8 a[16];", "a is declared twice"},
+        {".extern .shared .b8 a[]; .extern .param .b8 a[8];",
+         "a .param variable cannot be .extern"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%s", PTX_KERNEL("\001"));
+        char *mark = strchr(text, 1), rest[256];
+        REQUIRE(mark != NULL);
+        snprintf(rest, sizeof rest, "%s", mark + 1);
+        snprintf(mark, sizeof text - (size_t)(mark - text), "%s%s", cases[i].body, rest);
+        expect(text, BH_E_LOAD, "line 10:", cases[i].message);
+    }
+}
+
+/* Variables with one place in the module take the size and alignment of their definition. */
+TEST(a_definition_decides_what_an_extern_declaration_left_open) {
+    const char *text = PTX_HEAD ".extern .global .align 1 .b8 g[4];\n.extern .const .u32 c[];\n"
+                                ".extern .shared .align 1 .b8 s[4];\n"
+                                ".entry k() { .reg .b64 %rd<4>; .reg .b32 %r<4>;\n"
+                                " mov.u64 %rd1, g; ld.const.u32 %r1, [c+8];\n"
+                                " st.shared.u64 [s+40], %rd1; ret; }\n"
+                                ".global .align 64 .b64 g[100];\n.const .u32 c[3] = {1, 2, 3};\n"
+                                ".shared .align 64 .b64 s[100];\n"
+                                ".extern .global .b8 g[1000000];\n";
+    bh_error error;
+    bh__ptx_module *m;
+    REQUIRE_EQ(bh__ptx_load(text, strlen(text), &error, &m), BH_OK);
+    REQUIRE_EQ(bh__ptx_variable_count(m), 2);
+    CHECK_EQ(bh__ptx_variable_at(m, 0)->size, 800);
+    CHECK_EQ(bh__ptx_variable_at(m, 0)->align, 64);
+    CHECK_EQ(bh__ptx_variable_at(m, 1)->size, 12);
+    CHECK_EQ(bh__ptx_kernel_at(m, 0)->static_shared, 800);
+    bh__ptx_free(m);
+}
+
 TEST(text_cut_anywhere_gives_an_error) {
     const char *text = PTX_HEAD ".global .u32 g[4] = {1, 2, 3, 4};\n"
                                 ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 %x;\n"

@@ -14,7 +14,21 @@
     X(remove_file, ENOSYS, NOT_ASKED)                                                              \
     X(map_code, EACCES, SUCCEEDS)                                                                  \
     X(make_code, EACCES, SUCCEEDS)                                                                 \
-    X(own_signals, ENOSYS, NOT_ASKED)                                                              \
+    X(own_signals, ENOSYS, EACCES)                                                                 \
+    X(own_signals_of_type, ENOSYS, EACCES)                                                         \
+    X(own_signals_by_ioctl, ENOSYS, EACCES)                                                        \
+    X(own_signals_of_socket, ENOSYS, EACCES)                                                       \
+    X(choose_signal, ENOSYS, EACCES)                                                               \
+    X(signal_terminal, NOT_ASKED, EACCES)                                                          \
+    X(signal_terminal_by_ioctl, ENOSYS, EACCES)                                                    \
+    X(set_flags, SUCCEEDS, SUCCEEDS)                                                               \
+    X(type_into_terminal, ENOSYS, EACCES)                                                          \
+    X(type_with_high_bits, ENOSYS, EACCES)                                                         \
+    X(paste_into_terminal, ENOSYS, EACCES)                                                         \
+    X(shmget, ENOSYS, EACCES)                                                                      \
+    X(semget, ENOSYS, EACCES)                                                                      \
+    X(msgget, ENOSYS, EACCES)                                                                      \
+    X(mq_open, ENOSYS, EACCES)                                                                     \
     X(control_device, ENOSYS, NOT_ASKED)                                                           \
     X(clone3, ENOSYS, ENOSYS)                                                                      \
     X(signal_self, SUCCEEDS, SUCCEEDS)                                                             \

@@ -68,6 +68,14 @@ TEST(fail_fills_an_error_and_zeroes_the_rest) {
     CHECK_STR_EQ(error.fix, "");
 }
 
+/* Of ASCII and of Unicode: U+009B begins an order of terminals. */
+TEST(fail_replaces_control_characters) {
+    bh_error error;
+    bh__fail(&error, BH_E_IO, "f\x1bx\xc2\x9by", "%s%s\xc3\xa9", "m\x07\xc2", "\x9b\x1b[31m");
+    CHECK_STR_EQ(error.message, "m????[31m\xc3\xa9");
+    CHECK_STR_EQ(error.fix, "f?x??y");
+}
+
 /* Errors go from process to process. */
 TEST(fail_keeps_nothing_of_what_was_on_the_stack) {
     bh_error error, same;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file_signal.h"
+#include "base/plain_text.h"
 #include "client/compile/compiler.h"
 #include "client/compile/in_flight.h"
 #include "client/core/fork.h"
@@ -133,6 +134,43 @@ static bool answer_fits(const bh__compile_job *job, const bh__compile_answer *an
            answer->lowered.count == job->expressions.count;
 }
 
+/* A status that a compile can end with. A wait would take others for its own. */
+static bh_status status_of_compiler(bh_status said) {
+    switch (said) {
+    case BH_E_INVALID:
+    case BH_E_NOT_FOUND:
+    case BH_E_UNSUPPORTED:
+    case BH_E_NO_HOST_MEMORY:
+    case BH_E_LOAD:
+    case BH_E_IO:
+        return said;
+    default:
+        return BH_E_COMPILE;
+    }
+}
+
+/* The answer's error as bh_last_error may show it. */
+static void take_error(const bh_error *said, bh_error *error) {
+    bh_error copy = *said;
+    BH__PLAIN(copy.kernel);
+    bh__fail(error, status_of_compiler(said->status), copy.fix, "%s", copy.message);
+    memcpy(error->kernel, copy.kernel, sizeof copy.kernel);
+}
+
+static void plain_bytes(bh__bytes text) {
+    bh__plain_text((char *)(uintptr_t)text.data, text.count);
+}
+
+/* Texts that go into messages. They lie in the arena. */
+static void clean_texts(bh__compile_answer *answer) {
+    plain_bytes(answer->version);
+    plain_bytes(answer->arch);
+    for (size_t i = 0; i < answer->found_count; i++) {
+        plain_bytes(answer->found[i].version);
+        plain_bytes(answer->found[i].why);
+    }
+}
+
 typedef struct run {
     int job, answer, errors; /* descriptors */
     bh__spawned process;
@@ -215,9 +253,10 @@ bh_status bh__compiler_run(const char *program, const bh__compile_job *given,
             status = refuse_end(error, &self.end, errors);
         }
         if (status == BH_OK && answer->error.status != BH_OK) {
-            *error = answer->error;
+            take_error(&answer->error, error);
             status = error->status;
         }
+        if (status == BH_OK) clean_texts(answer);
         *out_log = join_logs(answer->log.data ? (const char *)answer->log.data : "", errors);
         free(errors);
     }

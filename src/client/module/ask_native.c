@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/plain_text.h"
 #include "client/core/fork.h"
 #include "client/core/hooks.h"
 #include "client/jobs/jobs.h"
@@ -86,6 +87,7 @@ static void describe(bh__kernel *kernel, const bh__native_entry *entry) {
     shape->handled = entry->handled;
     shape->compile_us = entry->compile_us;
     snprintf(shape->executor_note, sizeof shape->executor_note, "%s", entry->note);
+    BH__PLAIN(shape->executor_note);
 }
 
 /* What is known of the kernels in a block, kept until the worker has answered. */

@@ -77,9 +77,31 @@ static void sweep(bh__device *device) {
 
 /* ---- the worker's description of a module ---- */
 
-static const char *blob_name(const uint8_t *blob, uint64_t bytes, uint64_t offset) {
-    if (offset >= bytes || !memchr(blob + offset, 0, bytes - offset)) return NULL;
-    return (const char *)blob + offset;
+/* What was read so far. Kernels and variables have names and parameters of their own, so that all
+ * of them together are no longer than the description. */
+typedef struct blob_reader {
+    const uint8_t *blob;
+    uint64_t bytes, name_bytes, param_bytes;
+} blob_reader;
+
+/* Reports and logs show names: they have no control characters, of ASCII or of Unicode. */
+static bool is_name(const char *name, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)name[i];
+        unsigned char next = (unsigned char)name[i + 1]; /* at its end the NUL */
+        if (c < ' ' || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0)) return false;
+    }
+    return true;
+}
+
+static const char *blob_name(blob_reader *r, uint64_t offset) {
+    if (offset >= r->bytes) return NULL;
+    uint64_t room = r->bytes - offset, left = r->bytes - r->name_bytes;
+    const char *name = (const char *)r->blob + offset;
+    size_t most = room < left ? room : left, length = strnlen(name, most);
+    if (length == most) return NULL;
+    r->name_bytes += length + 1;
+    return is_name(name, length) ? name : NULL;
 }
 
 static bool blob_array(uint64_t blob_bytes, uint64_t offset, uint64_t count, uint64_t element) {
@@ -88,11 +110,14 @@ static bool blob_array(uint64_t blob_bytes, uint64_t offset, uint64_t count, uin
            bh__range_fits(offset, bytes, blob_bytes);
 }
 
-static bool parse_kernel(bh__module *module, bh__kernel *kernel, uint32_t index,
-                         const bh__blob_kernel *from, uint64_t bytes) {
-    const char *name = blob_name(module->blob, bytes, from->name_offset);
-    if (!name || !blob_array(bytes, from->params_offset, from->param_count, sizeof(bh__blob_param)))
+static bool parse_kernel(blob_reader *r, bh__module *module, bh__kernel *kernel, uint32_t index,
+                         const bh__blob_kernel *from) {
+    const char *name = blob_name(r, from->name_offset);
+    uint64_t param_bytes = (uint64_t)from->param_count * sizeof(bh__blob_param);
+    if (!name || !bh__range_fits(r->param_bytes, param_bytes, r->bytes) ||
+        !blob_array(r->bytes, from->params_offset, from->param_count, sizeof(bh__blob_param)))
         return false;
+    r->param_bytes += param_bytes;
     if (from->param_bytes > BH__MAX_PARAM_BYTES) return false;
     *kernel = (bh__kernel){.module = module, .index = index, .shape = *from};
     /* The library sets the executor, not the worker: it distributes native code. */
@@ -150,14 +175,15 @@ bool bh__module_parse(bh__module *module, int blob_fd) {
     if (!module->kernels || !module->variables) return false;
     const bh__blob_kernel *kernels =
         (const bh__blob_kernel *)(void *)(module->blob + head->kernels_offset);
+    blob_reader r = {module->blob, bytes, 0, 0};
     for (uint32_t i = 0; i < head->kernel_count; i++) {
-        if (!parse_kernel(module, &module->kernels[i], i, &kernels[i], bytes)) return false;
+        if (!parse_kernel(&r, module, &module->kernels[i], i, &kernels[i])) return false;
         module->kernel_count++;
     }
     const bh__blob_variable *variables =
         (const bh__blob_variable *)(void *)(module->blob + head->variables_offset);
     for (uint32_t i = 0; i < head->variable_count; i++) {
-        const char *name = blob_name(module->blob, bytes, variables[i].name_offset);
+        const char *name = blob_name(&r, variables[i].name_offset);
         if (!name) return false;
         module->variables[i].name = (char *)(uintptr_t)name;
         module->variables[i].bytes = variables[i].bytes;

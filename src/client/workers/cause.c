@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain_text.h"
 #include "client/callback/callback.h"
 #include "client/process/worker_process.h"
 #include "client/queue/queue.h"
@@ -48,6 +49,7 @@ static void add_assertion(bh__device *device, bh__worker *worker, bh__cause *cau
     memcpy(before, cause->error.message, sizeof before);
     snprintf(cause->error.message, sizeof cause->error.message, "%.250s: %.*s", before,
              (int)(line < 250 ? line : 250), worker->words);
+    BH__PLAIN(cause->error.message);
     worker->words_length = 0;
 }
 

@@ -158,6 +158,27 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
 /* As much as a pipe holds: a worker that never stops writing must not block the supervisor. */
 enum { MAX_READS = 64 };
 
+/* The beginning of what it wrote. A control character of two bytes may come in two reads, so that
+ * what is joined is made plain again. */
+static void keep_words(bh__worker *worker, const char *text, size_t length) {
+    size_t old = worker->words_length, space = sizeof worker->words - old;
+    size_t part = length < space ? length : space, from = old > 0 ? old - 1 : 0;
+    memcpy(worker->words + old, text, part);
+    worker->words_length += part;
+    bh__plain_text(worker->words + from, worker->words_length - from);
+}
+
+/* The end of what it wrote. */
+static void keep_errors(bh__worker *worker, const char *text, size_t length) {
+    size_t room = sizeof worker->errors - 1, keep = length < room ? length : room;
+    size_t old = worker->errors_length < room - keep ? worker->errors_length : room - keep;
+    memmove(worker->errors, worker->errors + worker->errors_length - old, old);
+    memcpy(worker->errors + old, text + length - keep, keep);
+    worker->errors_length = old + keep;
+    bh__plain_text(worker->errors, worker->errors_length);
+    worker->errors[worker->errors_length] = 0;
+}
+
 /* Reads the worker's standard error. All of it is logged; its end is kept for error messages, its
  * beginning for assertions of kernels. */
 void bh__worker_read_errors(bh__worker *worker) {
@@ -168,17 +189,9 @@ void bh__worker_read_errors(bh__worker *worker) {
         if (got <= 0) break;
         bh__plain_text(text, (size_t)got);
         text[got] = 0;
-        size_t space = sizeof worker->words - worker->words_length;
-        size_t part = (size_t)got < space ? (size_t)got : space;
-        memcpy(worker->words + worker->words_length, text, part);
-        worker->words_length += part;
+        keep_words(worker, text, (size_t)got);
         bh__log_warning("worker %d: %s", (int)worker->process.program.pid, text);
-        size_t room = sizeof worker->errors - 1, keep = (size_t)got < room ? (size_t)got : room;
-        size_t old = worker->errors_length < room - keep ? worker->errors_length : room - keep;
-        memmove(worker->errors, worker->errors + worker->errors_length - old, old);
-        memcpy(worker->errors + old, text + got - keep, keep);
-        worker->errors_length = old + keep;
-        worker->errors[worker->errors_length] = 0;
+        keep_errors(worker, text, (size_t)got);
     }
     if (got == 0) {
         bh__fd_close(worker->errors_fd);

@@ -29,6 +29,17 @@ static bh__check_row row_of(const flow *k, uint32_t reg) {
                            (uint8_t)(bytes > 8 ? 8 : bytes)};
 }
 
+/* Of a register of 128 bits: half 0 or 1. */
+static bh__check_row half_of(const flow *k, uint32_t reg, unsigned half) {
+    bh__check_row row = row_of(k, reg);
+    row.row += row.row == NO_ROW || half == 0 ? 0 : HIGH_HALF;
+    return row;
+}
+
+static bool is_wide(const flow *k, uint32_t reg) {
+    return k->x->frame_function->regs[reg].type == T_B128;
+}
+
 static uint64_t low(unsigned bits) {
     return bits >= 64 ? ALL : (UINT64_C(1) << bits) - 1;
 }
@@ -293,6 +304,41 @@ static const bh__ptx_operand *element(const bh__ptx_operand *o, unsigned n, unsi
     return o->kind == OPERAND_VECTOR ? &o->elements[n] : o;
 }
 
+/* A register of 128 bits is two rows: its halves, each of which is one or two elements of the
+ * vector that it is made of or taken apart into. */
+static void flow_wide(flow *k) {
+    const bh__ptx_operand *to = &k->insn->operands[0], *from = &k->insn->operands[1];
+    bool packs = from->kind == OPERAND_VECTOR;
+    const bh__ptx_operand *list = packs ? from : to, *whole = packs ? to : from;
+    unsigned each = list->count / 2;
+    if (whole->kind != OPERAND_REG || each == 0) {
+        return;
+    }
+    for (unsigned half = 0; half < 2; half++) {
+        bh__check_row row = half_of(k, whole->reg, half);
+        bh__check_undefined values[LANES], part[LANES];
+        memset(values, 0, sizeof values);
+        for (unsigned n = 0; n < each; n++) {
+            const bh__ptx_operand *o = &list->elements[half * each + n];
+            unsigned size = 64 / each;
+            FOR_LANES_IN_ORDER(k->mask) {
+                bh__check_undefined u =
+                    packs ? (bh__check_undefined){0, 0} : bh__check_row_get(k->x, row, l);
+                source s = packs ? read_source(k, o, l) : (source){0, 0, 0};
+                values[l].bits |= (s.undefined & low(size)) << n * size;
+                values[l].origin = s.undefined != 0 ? s.origin : values[l].origin;
+                part[l] = (bh__check_undefined){u.bits >> n * size & low(size), u.origin};
+            }
+            if (!packs && o->kind == OPERAND_REG) {
+                bh__check_row_set(k->x, row_of(k, o->reg), k->mask, part);
+            }
+        }
+        if (packs) {
+            bh__check_row_set(k->x, row, k->mask, values);
+        }
+    }
+}
+
 /* The bits of all elements of the source in a row, then taken apart as the target has them. */
 static void flow_vector(flow *k) {
     const bh__ptx_operand *to = &k->insn->operands[0], *from = &k->insn->operands[1];
@@ -400,6 +446,8 @@ static void flow_result(flow *k) {
     } else if (has_effect(insn)) {
         bh__ptx_registers_visit(insn, decide_source, k);
         set_results(k, none);
+    } else if (vector && k->bits == 128 && insn->operands[0].kind != insn->operands[1].kind) {
+        flow_wide(k);
     } else if (vector) {
         flow_vector(k);
     } else if (!flow_by_rule(k)) {
@@ -416,6 +464,7 @@ static void look_at(void *context, uint32_t reg, bool written) {
     touched *t = context;
     (void)written;
     t->any |= bh__check_row_any(t->k->x, row_of(t->k, reg));
+    t->any |= is_wide(t->k, reg) && bh__check_row_any(t->k->x, half_of(t->k, reg, 1));
 }
 
 void bh__check_flow(bh__ptx_exec *x, uint32_t pc, uint32_t mask) {

@@ -2,6 +2,7 @@
 /* Loads and stores. Every address is checked; every access is a single one. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "ptx/check/check.h"
 #include "ptx/run/single.h"
 
@@ -537,6 +538,16 @@ static bool lower_param(bh__ptx_lowering *low, const bh__ptx_operand *o, bool lo
     if (entry && !load) {
         return bh__ptx_lower_fail(low, BH_E_LOAD, "write to a variable instead",
                                   "a kernel cannot write to its parameters");
+    }
+    /* Nothing checks it when it runs. */
+    uint64_t room = entry ? low->function->param_bytes : low->function->local_bytes;
+    uint64_t bytes = (uint64_t)code->bytes * code->count;
+    if (!bh__range_fits(var->offset, var->size, room) ||
+        !bh__range_fits(o->imm, bytes, var->size)) {
+        return bh__ptx_lower_fail(low, BH_E_LOAD, "stay inside the parameter",
+                                  "bytes %lld to %lld of %s, which has %llu", (long long)o->imm,
+                                  (long long)(o->imm + bytes - 1), o->symbol->name,
+                                  (unsigned long long)var->size);
     }
     code->imm = var->offset + o->imm;
     code->run = entry ? load_entry : load ? load_frame : store_frame;

@@ -255,7 +255,20 @@ static bh__ptx_var *new_var(bh__ptx_parser *p, const specifiers *s) {
     return var;
 }
 
-/* The same variable may be declared .extern first and defined later. */
+/* Registers and variables of a frame are the function's own: nothing else could define them. */
+static bool check_extern(bh__ptx_parser *p, const specifiers *s) {
+    if (s->space == SPACE_REG) {
+        return bh__ptx_bad(p, BH_E_LOAD, "remove .extern", "a register cannot be .extern");
+    }
+    if (s->space == SPACE_LOCAL || s->space == SPACE_PARAM) {
+        return bh__ptx_bad(p, BH_E_LOAD, "remove .extern", "a .%s variable cannot be .extern",
+                           s->space == SPACE_LOCAL ? "local" : "param");
+    }
+    return true;
+}
+
+/* The same variable may be declared .extern first and defined later, in spaces whose variables get
+ * their place after the whole text is read. */
 static bh__ptx_symbol *declare_variable(bh__ptx_parser *p, const bh__ptx_token *name,
                                         bh__ptx_var *var) {
     const char *text = p->text + name->start;
@@ -351,7 +364,7 @@ static bool declare_in_memory(bh__ptx_parser *p, const specifiers *s, uint8_t is
 
 bool bh__ptx_declaration(bh__ptx_parser *p, uint8_t is_extern) {
     specifiers s;
-    if (!parse_specifiers(p, &s)) {
+    if (!parse_specifiers(p, &s) || (is_extern && !check_extern(p, &s))) {
         return false;
     }
     do {

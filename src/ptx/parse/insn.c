@@ -679,6 +679,19 @@ static bool mnemonic(bh__ptx_parser *p, bh__ptx_insn *insn) {
     return true;
 }
 
+/* Braces around one value mean that value, where the table has a value or a vector. */
+static void open_braces(bh__ptx_insn *insn) {
+    if (strpbrk(bh__ptx_op_table[insn->op].operands, "vV") == NULL) {
+        return;
+    }
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        bh__ptx_operand *o = &insn->operands[i];
+        if (o->kind == OPERAND_VECTOR && o->count == 1 && o->elements[0].kind != OPERAND_MEMORY) {
+            *o = o->elements[0];
+        }
+    }
+}
+
 static bool add_insn(bh__ptx_parser *p, bh__ptx_insn *insn, const bh__ptx_operand *operands) {
     bh__ptx_function *f = p->function;
     bh__ptx_insn *insns = bh__arena_grow(&p->module->arena, f->insns, f->insn_count,
@@ -687,6 +700,7 @@ static bool add_insn(bh__ptx_parser *p, bh__ptx_insn *insn, const bh__ptx_operan
     if (insns == NULL || insn->operands == NULL) {
         return bh__ptx_no_memory(p);
     }
+    open_braces(insn);
     f->insns = insns;
     insns[f->insn_count++] = *insn;
     for (unsigned i = 0; i < insn->operand_count; i++) {

@@ -163,9 +163,6 @@ static unsigned vector_count(const bh__ptx_insn *insn) {
 static bh_status check_vector(const verifier *v, unsigned position, const bh__ptx_operand *o,
                               bh__ptx_type type, bool dest, bool relaxed) {
     unsigned count = vector_count(v->insn);
-    if (count == 1 && o->kind == OPERAND_VECTOR && o->count == 1) {
-        o = &o->elements[0];
-    }
     if (count == 1) {
         return dest ? check_dest(v, position, o, type, relaxed)
                     : check_source(v, position, o, type, relaxed);

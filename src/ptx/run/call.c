@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "ptx/check/check.h"
 
 #define MAX_REGS_BYTES ((size_t)16 << 20) /* of one warp, all frames */
@@ -368,7 +369,8 @@ static bool lower_slot(bh__ptx_lowering *low, const bh__ptx_operand *o, const bh
         const bh__ptx_var *var = o->symbol->var;
         bool entry = low->function->entry && var->formal;
         bool sized = formal->unsized ? !var->unsized : var->size == formal->size;
-        ok = var->space == SPACE_PARAM && !entry && sized && o->imm == 0;
+        ok = var->space == SPACE_PARAM && !entry && sized && o->imm == 0 &&
+             (var->unsized || bh__range_fits(var->offset, var->size, low->function->local_bytes));
         slot->offset = var->offset;
         slot->reference = formal->unsized;
     } else if (o->kind == OPERAND_REG && !o->negated) {

@@ -190,11 +190,14 @@ static bool lower_replace(bh__ptx_lowering *low) {
         return bad(low);
     }
     unsigned last = field->kind == OF_DIMENSION ? 2 : 1;
+    if (insn->operand_count != last + 1) {
+        return bad(low);
+    }
     *r = (replacement){
         .space = bh__ptx_insn_space(insn), .field = field->mod, .wide = field->bytes == 8};
     bool known = o[1].kind == OPERAND_INT && o[1].imm < field->limit;
     bool named = r->space == SPACE_GENERIC && o[0].symbol != NULL;
-    if (insn->operand_count != last + 1 || (field->kind != OF_MAP && !known) || named ||
+    if ((field->kind != OF_MAP && !known) || named ||
         (o[last].kind != OPERAND_INT && !bh__ptx_is_register(low, &o[last], field->bytes)) ||
         !bh__ptx_lower_async_place(low, &o[0], r->space, &r->map)) {
         return bad(low);

@@ -80,7 +80,15 @@ static void answer_source(const bh__compile_job *job) {
     const char *source = (const char *)job->source.data;
     bh__compile_answer answer = {.log = text(""), .version = text("stand-in 1.0")};
     misbehave(source);
-    if (strstr(source, "FAIL")) {
+    const char *lie = strstr(source, "STATUS=");
+    if (lie) {
+        bh__fail(&answer.error, BH_E_COMPILE, "write it", "the source says");
+        answer.error.status = (bh_status)strtol(lie + 7, NULL, 10);
+        memcpy(answer.error.message, "a\x1b[31m\xc2\x9b", 9);
+        memcpy(answer.error.fix, "b\x1b[31m\x07", 8);
+        answer.error.certain = 7;
+        answer.output = text("");
+    } else if (strstr(source, "FAIL")) {
         bh__fail(&answer.error, BH_E_COMPILE, "write something else", "the source says so");
         answer.log = text("line one of the log\nline two of the log\n");
         answer.output = text("");

@@ -144,6 +144,30 @@ static int blob_huge(uint64_t bytes) {
     return memory_file(UINT64_C(1) << 30, 0);
 }
 
+/* A megabyte of kernels that have one name and the same parameters: all the rest of it. */
+static int blob_repeated(uint64_t bytes) {
+    enum { BLOB = 1 << 20, KERNELS = 1000 };
+    uint64_t rest = sizeof(bh__module_blob) + KERNELS * sizeof(bh__blob_kernel);
+    bh__module_blob head = {.magic = BH__BLOB_MAGIC,
+                            .kernel_count = KERNELS,
+                            .kernels_offset = sizeof head,
+                            .variables_offset = sizeof head,
+                            .total_bytes = BLOB};
+    bh__blob_kernel kernel = {.name_offset = BLOB - 8,
+                              .params_offset = (rest + 7) & ~UINT64_C(7),
+                              .param_count =
+                                  (uint32_t)((BLOB - rest - 8) / sizeof(bh__blob_param))};
+    int file = memory_file(BLOB, 0);
+    uint8_t *blob = mmap(NULL, BLOB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    (void)bytes;
+    if (blob == MAP_FAILED) _exit(1);
+    memcpy(blob, &head, sizeof head);
+    for (uint64_t i = 0; i < KERNELS; i++)
+        memcpy(blob + sizeof head + i * sizeof kernel, &kernel, sizeof kernel);
+    munmap(blob, BLOB);
+    return file;
+}
+
 /* ---- work ---- */
 
 static bool done_nothing(const bh__work *work, bh_status *status, bh_error *error) {
@@ -172,6 +196,19 @@ static bool speaks_to_terminals(const bh__work *work, bh_status *status, bh_erro
     if (work->op != BH__OP_LAUNCH) return false;
     garble(error, 0x1b);
     *status = error->status = BH_E_LAUNCH;
+    return true;
+}
+
+/* An order to a terminal in each two bytes, so that one is read in parts, wherever that is. */
+static bool speaks_in_parts(const bh__work *work, bh_status *status, bh_error *error) {
+    char text[3001];
+    if (work->op != BH__OP_LAUNCH) return false;
+    for (size_t i = 0; i < sizeof text; i++) text[i] = i % 2 ? '\x9b' : '\xc2';
+    ssize_t ignored = write(2, text, sizeof text);
+    (void)ignored;
+    memset(error, 0, sizeof *error);
+    memcpy(error->message, "a fault", 8);
+    *status = error->status = BH_E_FAULT;
     return true;
 }
 
@@ -236,5 +273,7 @@ const hostility lies[] = {
     {.name = "slow_by_chance", .execute = slow_by_chance},
     {.name = "never_done", .execute = never_done},
     {.name = "crash_at_work", .execute = crash_at_work},
+    {.name = "blob_repeated", .descriptor = blob_repeated},
+    {.name = "speaks_in_parts", .execute = speaks_in_parts},
 };
 const size_t lie_count = sizeof lies / sizeof *lies;

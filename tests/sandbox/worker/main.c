@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
@@ -87,6 +88,17 @@ static int try_foreign(void) {
 #endif
 }
 
+static int try_owner(void) {
+    const struct f_owner_ex owner = {F_OWNER_PID, application};
+    return result_of(fcntl(BH__WORKER_SOCKET, F_SETOWN_EX, &owner));
+}
+
+/* Flags that send no signals. */
+static int try_flags(void) {
+    int flags = fcntl(BH__WORKER_SOCKET, F_GETFL);
+    return result_of(flags < 0 ? -1 : fcntl(BH__WORKER_SOCKET, F_SETFL, flags));
+}
+
 static int try_it(enum attempt attempt) {
     static char block[128];
     switch (attempt) {
@@ -102,6 +114,35 @@ static int try_it(enum attempt attempt) {
         return try_code(false);
     case ATTEMPT_own_signals:
         return result_of(fcntl(BH__WORKER_SOCKET, F_SETOWN, application));
+    case ATTEMPT_own_signals_of_type:
+        return try_owner();
+    case ATTEMPT_own_signals_by_ioctl:
+        return result_of(ioctl(BH__WORKER_SOCKET, FIOSETOWN, &application));
+    case ATTEMPT_own_signals_of_socket:
+        return result_of(ioctl(BH__WORKER_SOCKET, SIOCSPGRP, &application));
+    case ATTEMPT_choose_signal:
+        return result_of(fcntl(BH__WORKER_SOCKET, F_SETSIG, SIGKILL));
+    case ATTEMPT_signal_terminal:
+        return result_of(fcntl(BH__WORKER_SOCKET, F_SETFL, O_NONBLOCK | O_ASYNC));
+    case ATTEMPT_signal_terminal_by_ioctl:
+        return result_of(ioctl(BH__WORKER_SOCKET, FIOASYNC, &(int){1}));
+    case ATTEMPT_set_flags:
+        return try_flags();
+    case ATTEMPT_type_into_terminal:
+        return result_of(ioctl(BH__WORKER_SOCKET, TIOCSTI, "x"));
+    case ATTEMPT_type_with_high_bits:
+        return result_of(
+            syscall(SYS_ioctl, BH__WORKER_SOCKET, UINT64_C(0xffffffff00000000) | TIOCSTI, "x"));
+    case ATTEMPT_paste_into_terminal:
+        return result_of(ioctl(BH__WORKER_SOCKET, TIOCLINUX, "\3"));
+    case ATTEMPT_shmget:
+        return result_of(syscall(SYS_shmget, IPC_PRIVATE, 4096, 0600));
+    case ATTEMPT_semget:
+        return result_of(syscall(SYS_semget, IPC_PRIVATE, 1, 0600));
+    case ATTEMPT_msgget:
+        return result_of(syscall(SYS_msgget, IPC_PRIVATE, 0600));
+    case ATTEMPT_mq_open:
+        return result_of(syscall(SYS_mq_open, "bulkhead-test", O_RDONLY, 0600, NULL));
     case ATTEMPT_control_device:
         return result_of(ioctl(BH__WORKER_SOCKET, FIONREAD, block));
     case ATTEMPT_clone3:

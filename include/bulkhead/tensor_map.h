@@ -26,9 +26,9 @@
  *
  * A map is a description of a buffer and survives the loss of a worker. A launch that gets one uses
  * the buffer as if it were an argument itself: it waits for other work on the buffer, and what it
- * could write is suspect after a loss. An output (BH_TENSOR_OUT) makes suspect bytes good again only
- * if the tensor fills the buffer, without gaps between its rows: map a view for a part of a buffer.
- * The bytes that the kernel gets are made for that launch.
+ * could write is suspect after a loss. An output (BH_TENSOR_OUT) makes suspect bytes good again
+ * only if the tensor fills the buffer, without gaps between its rows: map a view for a part of a
+ * buffer. The bytes that the kernel gets are made for that launch.
  */
 #ifndef BULKHEAD_TENSOR_MAP_H
 #define BULKHEAD_TENSOR_MAP_H

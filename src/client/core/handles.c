@@ -11,7 +11,8 @@
 
 /*
  * A handle: kind (4 bits), device slot (8), index (22), generation (30).
- * A lane id: count of lanes opened in this process (48), device slot (8), lane index (8), scrambled.
+ * A lane id: count of lanes opened in this process (48), device slot (8), lane index (8), all of it
+ * scrambled.
  * Device structs are never freed, so a slot can be read without a lock.
  */
 static _Atomic(bh__device *) devices[BH__MAX_DEVICES];

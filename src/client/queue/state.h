@@ -51,6 +51,11 @@ struct bh__shadow {
     bh__use uses[BH__USES_PER_SLOT];
 };
 
+/* Positions from..to of a lane. */
+typedef struct bh__run {
+    uint64_t from, to;
+} bh__run;
+
 /* A verdict: the failure of a ticket. All pointers are borrowed. */
 struct bh__failure {
     uint64_t sequence;

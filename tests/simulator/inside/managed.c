@@ -77,6 +77,55 @@ static void answers(bool kills) {
     sim_nothing_left();
 }
 
+/* A close comes between results that are complete, under way and queued. */
+static void closes(bool queues, uint64_t close_timeout_ns) {
+    enum { COUNT = 6 };
+    bh_ticket tickets[COUNT];
+    bool kept[COUNT];
+    void *memory;
+    bh_lane lane;
+    sim_device.queues = queues;
+    bh_device_options options = world_options(BH_DEVICE_NO_STANDBY);
+    options.close_timeout_ns = close_timeout_ns;
+    world_open_with(options);
+    bh_buffer plain = world_buffer(WORDS, 1),
+              buffer = managed(BH_BUFFER_TRANSPARENT | BH_BUFFER_UNTRACKED, &memory);
+    OK(bh_lane_open(device, NULL, &lane));
+    sim_device.longest_ns = 20000;
+    sim_snapshot();
+    for (int i = 0; i < COUNT; i++) {
+        kept[i] = sim_chance(2);
+        OK(world_launch(FAKE_STORE, lane, kept[i] ? buffer : plain, (uint32_t)i, 0, &tickets[i]));
+        ticket_watch(tickets[i]);
+        sim_sleep(sim_pick(20000));
+    }
+    tickets_start();
+    OK(bh_device_close(device));
+    bool cancelled = false;
+    for (int i = 0; i < COUNT; i++) {
+        bh_status status = bh_wait(tickets[i], 0);
+        ticket_said(tickets[i], status);
+        cancelled |= status == BH_E_CANCELLED;
+        bool expected = cancelled ? status == BH_E_CANCELLED
+                                  : status == BH_OK || (status == BH_E_STOPPED && kept[i]);
+        if (!expected || (status != BH_OK && close_timeout_ns == 10 * S))
+            BUG("launch %d on the %s buffer is %s", i, kept[i] ? "transparent" : "plain",
+                bh_status_name(status));
+    }
+    tickets_stop();
+    tickets_ask();
+    sim_nothing_left();
+}
+
+void scenario_managed_close(void) {
+    closes(false, 10 * S);
+}
+void scenario_managed_close_soon(void) {
+    closes(false, 30000);
+}
+void scenario_managed_close_queued(void) {
+    closes(true, 30000);
+}
 void scenario_managed_cancel(void) {
     answers(false);
 }

@@ -406,6 +406,69 @@ TEST(results_that_a_stop_keeps_from_the_host_are_not_ok) {
     CHECK_OK(bh_wait(told, LONG_NS));
 }
 
+/* ---- two threads and a device that has stopped ---- */
+
+enum { LARGE = 16 << 20, END = 4096 }; /* words: one copy of it takes a while */
+
+typedef struct taker {
+    made m;
+    bool accepts; /* else it maps */
+    _Atomic bool begun;
+    bh_status status;
+} taker;
+
+/* All but the last words, whose page is another thread's too. */
+static void *take(void *context) {
+    taker *self = context;
+    atomic_store(&self->begun, true);
+    self->status = self->accepts
+                       ? bh_buffer_accept(self->m.buffer)
+                       : bh_managed_map(self->m.buffer, 0, (LARGE - 2) * 4ull, BH_MAP_READ, NULL);
+    return NULL;
+}
+
+/* What the program stores in a map counts, whatever others copy to the host meanwhile. */
+static void store_beside(taker *a, uint64_t from, uint32_t flags) {
+    pthread_t thread;
+    uint64_t bytes = (LARGE - from) * 4;
+    REQUIRE_EQ(pthread_create(&thread, NULL, take, a), 0);
+    while (!atomic_load(&a->begun)) sleep_ms(1);
+    sleep_ms(5);
+    REQUIRE_OK(bh_managed_map(a->m.buffer, from * 4, bytes, flags, NULL));
+    for (uint64_t i = from; i < LARGE; i++) a->m.words[i] = 3;
+    pthread_join(thread, NULL);
+    CHECK_OK(a->status);
+    uint64_t lost = 0;
+    for (uint64_t i = from; i < LARGE; i++) lost += a->m.words[i] != 3;
+    CHECK_EQ(lost, 0);
+    REQUIRE_OK(bh_managed_unmap(a->m.words + from, bytes));
+}
+
+static void write_large(const rig *r, bh_buffer buffer) {
+    REQUIRE_OK(run_now(rig_kernel(r, "iota"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(buffer), 5u, 64u)));
+}
+
+TEST(maps_of_one_page_of_a_stopped_device) {
+    rig r = open_to_stop();
+    taker a = {.m = managed_made(r.device, LARGE, 0)};
+    write_large(&r, a.m.buffer);
+    stop_by_losses(r.device);
+    store_beside(&a, LARGE - 2, BH_MAP_WRITE);
+    CHECK(counts_up(a.m.words, 64, 5));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_map_beside_an_accept_on_a_stopped_device) {
+    rig r = open_to_stop();
+    taker a = {.m = managed_made(r.device, LARGE, BH_BUFFER_TRANSPARENT), .accepts = true};
+    CHECK_STATUS(break_it(&r, a.m.buffer), BH_E_FAULT);
+    wait_worker(r.device);
+    kill(health_of(r.device).worker_pid, SIGKILL);
+    await_stop(r.device);
+    store_beside(&a, LARGE - END, BH_MAP_WRITE | BH_MAP_DISCARD);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(a_lane_that_is_closed_and_opened_again_brings_its_results_home) {
     rig r = rig_open(0);
     made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);

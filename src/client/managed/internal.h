@@ -64,6 +64,7 @@ struct bh__managed {
     bh__pages in_part;      /* of those that are device newest: with suspect bytes, and the host has
                                the others, or will have them when the moves in flight complete */
     uint32_t flags, tracking;
+    bool fetching; /* a thread copies pages of a stopped device into the mirror: others wait */
     uint32_t attach;
     bh_lane lane;     /* BH_ATTACH_LANE */
     uint64_t lane_id; /* of that lane, as in tickets */
@@ -203,8 +204,8 @@ bh_status bh__managed_download(bh__device *device, bh__managed *self, bh__lane *
                                uint64_t to, bool no_block, bool *out_retry);
 /* ---- stopped.c: devices whose workers have ended ---- */
 
-/* Copies the pages of [from, to) that are device newest and intact to the host. Releases the lock
- * meanwhile; the caller has retained the memory. */
+/* Copies the pages of [from, to) that are device newest and intact to the host, one thread at a
+ * time. Releases the lock meanwhile; the caller has retained the memory. */
 bh_status bh__managed_fetch(bh__device *device, bh__managed *self, uint64_t from, uint64_t to);
 
 /* No write-back of these pages is in flight any more. */

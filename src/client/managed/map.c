@@ -146,7 +146,13 @@ static bh_status prepare_range(bh__device *device, bh__managed *self, const exte
                                uint32_t flags, bh__spans *kept, bool *out_again) {
     bool no_wait = flags & BH_MAP_NO_WAIT, retry = false;
     bool stopped = device->state == BH__DEVICE_STOPPED;
-    *out_again = false;
+    *out_again = self->fetching;
+    if (self->fetching) {
+        if (no_wait)
+            return refuse_busy("they are being copied to the host", e->offset, e->end - e->offset);
+        bh__device_pause(device, BH__NS_PER_MS / 5);
+        return BH_OK;
+    }
     bh_status status = check_doubt(device, self, e, flags, kept);
     if (status != BH_OK) return status;
     uint64_t a, b;

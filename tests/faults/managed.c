@@ -604,3 +604,32 @@ TEST(moves_that_the_worker_refuses_lose_nothing) {
     CHECK_GT(stale, 0);
     CHECK_OK(bh_device_close(r.device));
 }
+
+typedef struct unmapper {
+    made m;
+    bh_status status;
+} unmapper;
+
+static void unmap_in_policy(void *context, const bh_loss *loss, bh_verdict *verdict) {
+    unmapper *self = context;
+    (void)loss;
+    (void)verdict;
+    self->status = bh_managed_unmap(self->m.words, BYTES);
+}
+
+TEST(an_unmap_in_the_policy_callback_is_refused) {
+    unmapper self = {.status = BH_E_BUSY};
+    bh_device_options options = device_options(0);
+    options.policy = unmap_in_policy;
+    options.policy_context = &self;
+    rig r = rig_open_with(&options);
+    self.m = managed_made(r.device, WORDS, 0);
+    map(self.m.buffer, BYTES, BH_MAP_READ);
+    kill_worker(r.device, SIGKILL);
+    CHECK_STATUS(self.status, BH_E_INVALID);
+    CHECK_EQ(managed_info(self.m.buffer).maps, 1);
+    REQUIRE_OK(bh_managed_unmap(self.m.words, BYTES));
+    REQUIRE_OK(bh_buffer_release(self.m.buffer));
+    CHECK_EQ(memory_of(r.device).managed_buffers, 0);
+    CHECK_OK(bh_device_close(r.device));
+}

@@ -319,6 +319,19 @@ static void upload_advised(bh__device *device, bh__managed *self, const bh__map 
 }
 
 bh_status bh_managed_unmap(const void *pointer, uint64_t bytes) {
+/* Returns true, with the thread's error, in the policy callback of this device, which may be
+ * closed. */
+static bool refused_in_policy(uint64_t handle) {
+    bh_error before = *bh__last();
+    bh__device *device = bh__device_enter(handle);
+    *bh__last() = before;
+    if (!device) return false;
+    bool refused = bh__in_policy(device);
+    if (refused) bh__refuse_in_policy();
+    bh__ticket_leave(device);
+    return refused;
+}
+
     if (bh__refuse_forked()) return BH_E_STOPPED;
     bh__mirror_lock();
     bh__mirror *mirror = bh__mirror_find(pointer);
@@ -329,6 +342,10 @@ bh_status bh_managed_unmap(const void *pointer, uint64_t bytes) {
     if (!held) return refuse_map(pointer, bytes);
 
     bh_error before = *bh__last();
+    if (refused_in_policy(owner)) {
+        bh__mirror_release(mirror);
+        return BH_E_INVALID;
+    }
     bh__device *device = bh__device_lock(owner, BH__KIND_DEVICE, "device", false);
     if (!device) *bh__last() = before; /* it was closed; only the map is left */
     bh__mirror_lock();

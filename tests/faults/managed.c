@@ -605,6 +605,66 @@ TEST(moves_that_the_worker_refuses_lose_nothing) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* A ticket of a prefetch stands for its moves. */
+TEST(a_prefetch_fails_with_its_moves) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    made m = managed_made(r.device, WORDS, 0);
+    bh_buffer flag = flag_alloc(r.device);
+    write_up(m, WORDS, 3);
+    bh_launch_options there = on_lane(open_lane(r.device), 0);
+    there.deadline_ns = 200 * MS;
+    bh_ticket running = submit(rig_kernel(&r, "endless"), BH_GRID(1, 1),
+                               BH_ARGS(address_of(flag), BH_INOUT(m.buffer)), &there);
+    bh_ticket home, cancelled, back;
+    bh_lane lane = open_lane(r.device);
+    REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_HOST, &home));
+    REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_HOST, &cancelled));
+    REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_DEVICE, &back));
+    CHECK_STATUS(bh_wait(home, 0), BH_E_BUSY);
+    CHECK_OK(bh_cancel(cancelled));
+    CHECK_STATUS(bh_wait(running, LONG_NS), BH_E_DEADLINE);
+    bh_status status = bh_wait(home, LONG_NS);
+    CHECK(status == BH_E_STALE || status == BH_E_LOST); /* LOST: the worker had taken the move */
+    CHECK_STATUS(bh_wait(cancelled, LONG_NS), BH_E_CANCELLED);
+    CHECK_OK(bh_wait(back, LONG_NS)); /* nothing moved that way */
+    bh_error error;
+    CHECK_STATUS(bh_ticket_error(home, &error), status);
+    CHECK_STR_CONTAINS(error.message, "24000");
+    REQUIRE_OK(bh_buffer_accept(m.buffer));
+    REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_HOST, &home));
+    CHECK_OK(bh_wait(home, LONG_NS));
+    CHECK_EQ(managed_info(m.buffer).device_newest, 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_prefetch_whose_moves_are_refused_fails) {
+    setenv("BULKHEAD_TEST_REFUSE", "4", 1);
+    rig r = rig_open(0);
+    if (!has_queues(r.device) || !is_cpu(r.device))
+        SKIP("only the CPU device behind queues refuses on demand");
+    made m = managed_made(r.device, WORDS, 0);
+    bh_lane lane = open_lane(r.device);
+    unsigned failed = 0;
+    for (uint32_t round = 0; round < 200 && !test_failures(); round++) {
+        bh_ticket ticket;
+        CHECK_OK(bh_managed_map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD, NULL));
+        CHECK_OK(bh_managed_unmap(m.words, BYTES));
+        REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_DEVICE, &ticket));
+        bool done = bh_wait(ticket, LONG_NS) == BH_OK;
+        failed += !done;
+        CHECK_EQ(managed_info(m.buffer).host_newest, done ? 0 : BYTES);
+        if (run_now(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(m.buffer), 64u)) !=
+            BH_OK)
+            continue;
+        REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_HOST, &ticket));
+        done = bh_wait(ticket, LONG_NS) == BH_OK;
+        failed += !done;
+        CHECK_EQ(managed_info(m.buffer).device_newest, done ? 0 : BYTES);
+    }
+    CHECK_GT(failed, 10);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 typedef struct unmapper {
     made m;
     bh_status status;

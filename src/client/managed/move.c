@@ -11,6 +11,7 @@
 #include "client/memory/memory.h"
 #include "client/queue/doubt.h"
 #include "client/queue/queue.h"
+#include "client/queue/resolve.h"
 #include "client/queue/uses.h"
 #include "client/queue/walk.h"
 
@@ -425,7 +426,6 @@ bool bh__managed_moves(bh__device *device, bh__lane *lane, const bh__shadow *sha
 /* A move failed: its pages are where they were before. */
 static void undo_move(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
     bh__managed *self = moved_by(device, lane, shadow);
-    if (!self) return;
     const bh__use *use = bh__use_at(device, lane, shadow, 0);
     uint64_t from = bh__page_from(self, use->offset);
     uint64_t to = bh__page_to(self, use->offset + use->bytes);
@@ -445,6 +445,46 @@ static void undo_move(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
         bh__pages_remove(&self->writing_back, from, to);
         bh__pages_remove(&self->in_part, from, to);
     }
+}
+
+/* A move that failed. */
+typedef struct failed_move {
+    bh__device *device;
+    const bh__memory *host;
+    uint64_t offset, end, stamp;
+    bh__tells tells;
+    bh_status status;
+} failed_move;
+
+/* A prefetch is behind all moves that it tells of, on whatever lane: it has no answer yet. */
+static void fail_prefetch(void *context, bh__lane *lane, bh__shadow *shadow) {
+    const failed_move *self = context;
+    if (shadow->resolved || shadow->tells != self->tells || shadow->stamp < self->stamp) return;
+    const bh__use *use = bh__use_at(self->device, lane, shadow, 0);
+    if (use->memory != self->host || use->offset >= self->end ||
+        self->offset >= use->offset + use->bytes)
+        return;
+    bh_error why;
+    bh__fail(&why, self->status,
+             "prefetch again; first overwrite or accept (bh_buffer_accept) what is suspect",
+             "bytes %llu to %llu of the prefetch of bytes %llu to %llu were not moved: %s",
+             (ull)self->offset, (ull)self->end, (ull)use->offset, (ull)(use->offset + use->bytes),
+             bh_status_name(self->status));
+    bh__request_fail(self->device, lane, shadow,
+                     &(bh__failure){.status = self->status, .certain = 1, .detail = &why}, false);
+}
+
+static void fail_prefetches(bh__device *device, bh__lane *lane, const bh__shadow *move) {
+    const bh__use *host = bh__use_at(device, lane, move, 1);
+    failed_move it = {.device = device,
+                      .host = host->memory,
+                      .offset = host->offset,
+                      .end = host->offset + host->bytes,
+                      .stamp = move->stamp,
+                      .tells =
+                          host->access == BH_ACCESS_OUT ? BH__TELLS_DOWNLOADS : BH__TELLS_UPLOADS};
+    it.status = bh__verdicts_status((bh_ticket){atomic_load(&lane->id), move->start + move->slots});
+    bh__requests_walk(device, fail_prefetch, &it);
 }
 
 static bool writes(bh__device *device, bh__lane *lane, const bh__shadow *shadow,
@@ -510,7 +550,9 @@ void bh__managed_judge(bh__device *device) {
                 if ((bh__use_at(device, lane, shadow, 0)->access == BH_ACCESS_IN) != (to_host == 1))
                     continue;
                 shadow->undo = 0;
+                if (!moved_by(device, lane, shadow)) continue;
                 undo_move(device, lane, shadow);
+                fail_prefetches(device, lane, shadow);
             }
         }
     }

@@ -76,6 +76,8 @@ MUTANTS = [
     ('closed-without-results', 'client/device/device.c', 'bh__managed_drain(device, lane, tail, deadline);', '',
      'managed_close', False),
     ('gaps-forgotten', 'client/managed/writers.c', 'if (reserve(self))', 'if (0)', 'managed_close_soon', True),
+    ('prefetch-without-its-moves', 'client/managed/move.c', 'fail_prefetches(device, lane, shadow);', '',
+     'managed_prefetch', False),
     ('version-in-use', 'client/sequence/replay.c', re.compile(r'if \(last > [^;]*\) return lane;'), '', 'swarm', False),
     ('watch-freed-while-told', 'client/callback/watchers.c',
      'run_wait(device, watcher->id);\n    pthread_mutex_unlock(&device->dispatch_lock);\n    bh__ticket_leave(device);',

@@ -75,9 +75,11 @@ BH_API bh_status bh_managed_attach(bh_buffer buffer, uint32_t attach, bh_lane la
 
 enum {
     BH_MAP_READ = 1,
-    BH_MAP_WRITE = 2,   /* bytes that are not written keep their value */
-    BH_MAP_DISCARD = 4, /* with BH_MAP_WRITE: all of it will be written, nothing is moved */
-    BH_MAP_NO_WAIT = 8  /* BH_E_BUSY instead of waiting; the moves that are needed have started */
+    BH_MAP_WRITE = 2, /* bytes that are not written keep their value */
+    /* With BH_MAP_WRITE and without BH_MAP_READ: all of it will be written. Only pages that the
+     * range covers in part are moved. */
+    BH_MAP_DISCARD = 4,
+    BH_MAP_NO_WAIT = 8 /* BH_E_BUSY instead of waiting; the moves that are needed have started */
 };
 
 /* Makes `bytes` from byte `offset` on ready for the program. Waits for launches that write the
@@ -98,7 +100,8 @@ enum { BH_TO_DEVICE = 1, BH_TO_HOST = 2 };
 
 /* Moves what is newer on the other side now, as work on a lane. With BH_BUFFER_DRIVER the driver
  * does this. Of the options lane, after and the flags BH_SUBMIT_WAIT, BH_SUBMIT_NO_BLOCK and
- * BH_SUBMIT_IDEMPOTENT are used; NULL: the defaults. Cancelling the ticket does not undo moves. */
+ * BH_SUBMIT_IDEMPOTENT are used; NULL: the defaults. If a move of these bytes fails, the ticket gets
+ * its status. Cancelling the ticket does not undo moves. */
 BH_API bh_status bh_managed_prefetch(bh_buffer buffer, uint64_t offset, uint64_t bytes,
                                      uint32_t where, const bh_submit_options *options,
                                      bh_ticket *out);

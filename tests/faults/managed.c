@@ -406,6 +406,69 @@ TEST(results_that_a_stop_keeps_from_the_host_are_not_ok) {
     CHECK_OK(bh_wait(told, LONG_NS));
 }
 
+/* ---- two threads and a device that has stopped ---- */
+
+enum { LARGE = 16 << 20, END = 4096 }; /* words: one copy of it takes a while */
+
+typedef struct taker {
+    made m;
+    bool accepts; /* else it maps */
+    _Atomic bool begun;
+    bh_status status;
+} taker;
+
+/* All but the last words, whose page is another thread's too. */
+static void *take(void *context) {
+    taker *self = context;
+    atomic_store(&self->begun, true);
+    self->status = self->accepts
+                       ? bh_buffer_accept(self->m.buffer)
+                       : bh_managed_map(self->m.buffer, 0, (LARGE - 2) * 4ull, BH_MAP_READ, NULL);
+    return NULL;
+}
+
+/* What the program stores in a map counts, whatever others copy to the host meanwhile. */
+static void store_beside(taker *a, uint64_t from, uint32_t flags) {
+    pthread_t thread;
+    uint64_t bytes = (LARGE - from) * 4;
+    REQUIRE_EQ(pthread_create(&thread, NULL, take, a), 0);
+    while (!atomic_load(&a->begun)) sleep_ms(1);
+    sleep_ms(5);
+    REQUIRE_OK(bh_managed_map(a->m.buffer, from * 4, bytes, flags, NULL));
+    for (uint64_t i = from; i < LARGE; i++) a->m.words[i] = 3;
+    pthread_join(thread, NULL);
+    CHECK_OK(a->status);
+    uint64_t lost = 0;
+    for (uint64_t i = from; i < LARGE; i++) lost += a->m.words[i] != 3;
+    CHECK_EQ(lost, 0);
+    REQUIRE_OK(bh_managed_unmap(a->m.words + from, bytes));
+}
+
+static void write_large(const rig *r, bh_buffer buffer) {
+    REQUIRE_OK(run_now(rig_kernel(r, "iota"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(buffer), 5u, 64u)));
+}
+
+TEST(maps_of_one_page_of_a_stopped_device) {
+    rig r = open_to_stop();
+    taker a = {.m = managed_made(r.device, LARGE, 0)};
+    write_large(&r, a.m.buffer);
+    stop_by_losses(r.device);
+    store_beside(&a, LARGE - 2, BH_MAP_WRITE);
+    CHECK(counts_up(a.m.words, 64, 5));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_map_beside_an_accept_on_a_stopped_device) {
+    rig r = open_to_stop();
+    taker a = {.m = managed_made(r.device, LARGE, BH_BUFFER_TRANSPARENT), .accepts = true};
+    CHECK_STATUS(break_it(&r, a.m.buffer), BH_E_FAULT);
+    wait_worker(r.device);
+    kill(health_of(r.device).worker_pid, SIGKILL);
+    await_stop(r.device);
+    store_beside(&a, LARGE - END, BH_MAP_WRITE | BH_MAP_DISCARD);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(a_lane_that_is_closed_and_opened_again_brings_its_results_home) {
     rig r = rig_open(0);
     made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
@@ -539,5 +602,94 @@ TEST(moves_that_the_worker_refuses_lose_nothing) {
     }
     CHECK_GT(refused, 0);
     CHECK_GT(stale, 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* A ticket of a prefetch stands for its moves. */
+TEST(a_prefetch_fails_with_its_moves) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    made m = managed_made(r.device, WORDS, 0);
+    bh_buffer flag = flag_alloc(r.device);
+    write_up(m, WORDS, 3);
+    bh_launch_options there = on_lane(open_lane(r.device), 0);
+    there.deadline_ns = 200 * MS;
+    bh_ticket running = submit(rig_kernel(&r, "endless"), BH_GRID(1, 1),
+                               BH_ARGS(address_of(flag), BH_INOUT(m.buffer)), &there);
+    bh_ticket home, cancelled, back;
+    bh_lane lane = open_lane(r.device);
+    REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_HOST, &home));
+    REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_HOST, &cancelled));
+    REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_DEVICE, &back));
+    CHECK_STATUS(bh_wait(home, 0), BH_E_BUSY);
+    CHECK_OK(bh_cancel(cancelled));
+    CHECK_STATUS(bh_wait(running, LONG_NS), BH_E_DEADLINE);
+    bh_status status = bh_wait(home, LONG_NS);
+    CHECK(status == BH_E_STALE || status == BH_E_LOST); /* LOST: the worker had taken the move */
+    CHECK_STATUS(bh_wait(cancelled, LONG_NS), BH_E_CANCELLED);
+    CHECK_OK(bh_wait(back, LONG_NS)); /* nothing moved that way */
+    bh_error error;
+    CHECK_STATUS(bh_ticket_error(home, &error), status);
+    CHECK_STR_CONTAINS(error.message, "24000");
+    REQUIRE_OK(bh_buffer_accept(m.buffer));
+    REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_HOST, &home));
+    CHECK_OK(bh_wait(home, LONG_NS));
+    CHECK_EQ(managed_info(m.buffer).device_newest, 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_prefetch_whose_moves_are_refused_fails) {
+    setenv("BULKHEAD_TEST_REFUSE", "4", 1);
+    rig r = rig_open(0);
+    if (!has_queues(r.device) || !is_cpu(r.device))
+        SKIP("only the CPU device behind queues refuses on demand");
+    made m = managed_made(r.device, WORDS, 0);
+    bh_lane lane = open_lane(r.device);
+    unsigned failed = 0;
+    for (uint32_t round = 0; round < 200 && !test_failures(); round++) {
+        bh_ticket ticket;
+        CHECK_OK(bh_managed_map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD, NULL));
+        CHECK_OK(bh_managed_unmap(m.words, BYTES));
+        REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_DEVICE, &ticket));
+        bool done = bh_wait(ticket, LONG_NS) == BH_OK;
+        failed += !done;
+        CHECK_EQ(managed_info(m.buffer).host_newest, done ? 0 : BYTES);
+        if (run_now(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(m.buffer), 64u)) !=
+            BH_OK)
+            continue;
+        REQUIRE_OK(prefetch_on(lane, m.buffer, 0, BYTES, BH_TO_HOST, &ticket));
+        done = bh_wait(ticket, LONG_NS) == BH_OK;
+        failed += !done;
+        CHECK_EQ(managed_info(m.buffer).device_newest, done ? 0 : BYTES);
+    }
+    CHECK_GT(failed, 10);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+typedef struct unmapper {
+    made m;
+    bh_status status;
+} unmapper;
+
+static void unmap_in_policy(void *context, const bh_loss *loss, bh_verdict *verdict) {
+    unmapper *self = context;
+    (void)loss;
+    (void)verdict;
+    self->status = bh_managed_unmap(self->m.words, BYTES);
+}
+
+TEST(an_unmap_in_the_policy_callback_is_refused) {
+    unmapper self = {.status = BH_E_BUSY};
+    bh_device_options options = device_options(0);
+    options.policy = unmap_in_policy;
+    options.policy_context = &self;
+    rig r = rig_open_with(&options);
+    self.m = managed_made(r.device, WORDS, 0);
+    map(self.m.buffer, BYTES, BH_MAP_READ);
+    kill_worker(r.device, SIGKILL);
+    CHECK_STATUS(self.status, BH_E_INVALID);
+    CHECK_EQ(managed_info(self.m.buffer).maps, 1);
+    REQUIRE_OK(bh_managed_unmap(self.m.words, BYTES));
+    REQUIRE_OK(bh_buffer_release(self.m.buffer));
+    CHECK_EQ(memory_of(r.device).managed_buffers, 0);
     CHECK_OK(bh_device_close(r.device));
 }

@@ -55,10 +55,10 @@ static inline bool bh__takes_work(const bh__device *device) {
     return atomic_load_explicit(&device->life, memory_order_relaxed) == BH__LIFE_OPEN &&
            atomic_load_explicit(&device->state, memory_order_relaxed) != BH__DEVICE_STOPPED;
 }
-/* Returns true if submitted work is still completed: also while the device drains. */
+/* Returns true if submitted work may still complete: also while the device closes, until each
+ * request that is not done has its verdict. */
 static inline bool bh__finishes_work(const bh__device *device) {
-    uint32_t life = atomic_load_explicit(&device->life, memory_order_relaxed);
-    return (life == BH__LIFE_OPEN || life == BH__LIFE_DRAINING) &&
+    return atomic_load_explicit(&device->life, memory_order_relaxed) >= BH__LIFE_OPEN &&
            atomic_load_explicit(&device->state, memory_order_relaxed) != BH__DEVICE_STOPPED;
 }
 bh_status bh__refuse_work(bh__device *device);

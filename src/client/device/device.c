@@ -513,15 +513,30 @@ static bool is_own_thread(bh__device *device) {
     return dispatcher;
 }
 
-/* Waits for submitted work to complete, until close_timeout_ns has passed. */
+/* Starts the write-back of the results that are complete, and notes which are written back. */
+static void write_back_done(bh__device *device) {
+    for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        bh__lock_take(&device->lock);
+        uint64_t done = lane->exists ? bh__lane_done(device, lane) : 0;
+        bh__lock_give(&device->lock);
+        if (done) bh__managed_drain(device, lane, done, 0);
+    }
+}
+
+/* Waits until submitted work is complete and its results are in place, until close_timeout_ns has
+ * passed. Results that are complete now are written back beside work that is not. */
 static void drain(bh__device *device) {
     uint64_t deadline = bh__deadline_after(device->options.close_timeout_ns);
+    write_back_done(device);
     for (uint32_t i = 0; i < BH__LANES; i++) {
         bh__lane *lane = &device->lanes[i];
         uint64_t tail = atomic_load(&lane->tail);
         if (tail == 0 || (i < BH__MAX_LANES && !lane->exists)) continue;
         (void)bh__lane_wait(device, lane, (bh_ticket){0, tail}, deadline);
+        bh__managed_drain(device, lane, tail, deadline);
     }
+    write_back_done(device);
     (void)bh__workers_flush(device, deadline);
 }
 
@@ -533,7 +548,6 @@ static void end_compiles(bh__device *device) {
     bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
              "the device was closed before this was done");
     bh__lock_take(&device->lock);
-    if (bh__finishes_work(device)) bh__managed_strand(device);
     atomic_store(&device->life, BH__LIFE_CLOSING);
     bh__lock_give(&device->lock);
     (void)bh__compiles_cancel(device, 0, &cancelled);

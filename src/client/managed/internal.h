@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Managed buffers: what the files of this room share. A managed buffer has a copy on the device and
- * a mirror: the copy in host memory, at the same address. docs/architecture.md has the protocol.
+ * a mirror: the copy in host memory, at the same address. docs/architecture/client/managed.md says
+ * how they work.
  */
 #ifndef BH_CLIENT_MANAGED_INTERNAL_H
 #define BH_CLIENT_MANAGED_INTERNAL_H
@@ -43,6 +44,13 @@ typedef struct bh__spans {
     uint32_t count, capacity;
 } bh__spans;
 
+/* Requests of one lane, see writers.c. All zero: none. */
+typedef struct bh__writers {
+    uint64_t first, last; /* positions */
+    bh__run *gaps;        /* Owned. In order. */
+    uint32_t gap_count, capacity;
+} bh__writers;
+
 /* Protected by the device's lock. A page is in `host_newest`, in `device_newest`, or in neither:
  * then both copies are current, or will be when the moves in flight complete. */
 struct bh__managed {
@@ -56,14 +64,14 @@ struct bh__managed {
     bh__pages in_part;      /* of those that are device newest: with suspect bytes, and the host has
                                the others, or will have them when the moves in flight complete */
     uint32_t flags, tracking;
+    bool fetching; /* a thread copies pages of a stopped device into the mirror: others wait */
     uint32_t attach;
     bh_lane lane;     /* BH_ATTACH_LANE */
     uint64_t lane_id; /* of that lane, as in tickets */
     bh__spans advice[BH__ADVICES];
-    /* Transparent: for each lane, the position of the last request that writes the buffer, has not
-     * failed, and whose results are not written back. 0: none. */
-    uint64_t to_write_back[BH__MAX_LANES];
-    uint64_t first_to_write_back[BH__MAX_LANES]; /* of the first such request */
+    /* Transparent: for each lane, the requests that write the buffer and whose results are not
+     * written back. The first and the last of them have not failed. */
+    bh__writers to_write_back[BH__MAX_LANES];
     /* The program knows of results that are not written back, because other requests were to write
      * the buffer: the write-back was left to those. Their lanes, one bit each. */
     uint64_t owed;
@@ -163,6 +171,17 @@ void bh__mirror_release(bh__mirror *mirror);
 bool bh__managed_intact(bh__device *device, const bh__managed *self, uint64_t from, uint64_t to,
                         uint64_t *out_from, uint64_t *out_to);
 
+/* ---- writers.c ---- */
+
+/* The request that ends at `position` is one of them. Those that end after the last one and up to
+ * `before` are not, or nobody has their tickets. */
+void bh__writers_add(bh__writers *self, uint64_t before, uint64_t position);
+/* Leaves those from `first` to `last`, of which there are some. */
+void bh__writers_keep(bh__writers *self, uint64_t first, uint64_t last);
+void bh__writers_forget(bh__writers *self);
+/* Fills in the runs that they are, gap_count + 1, and returns their number. There are some. */
+uint32_t bh__writers_runs(const bh__writers *self, bh__run *out);
+
 /* ---- track.c: which pages the program wrote ---- */
 
 /* Makes the kernel record writes to the mirror from now on. False: not supported; the thread's
@@ -185,8 +204,8 @@ bh_status bh__managed_download(bh__device *device, bh__managed *self, bh__lane *
                                uint64_t to, bool no_block, bool *out_retry);
 /* ---- stopped.c: devices whose workers have ended ---- */
 
-/* Copies the pages of [from, to) that are device newest and intact to the host. Releases the lock
- * meanwhile; the caller has retained the memory. */
+/* Copies the pages of [from, to) that are device newest and intact to the host, one thread at a
+ * time. Releases the lock meanwhile; the caller has retained the memory. */
 bh_status bh__managed_fetch(bh__device *device, bh__managed *self, uint64_t from, uint64_t to);
 
 /* No write-back of these pages is in flight any more. */

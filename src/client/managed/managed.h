@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Managed buffers: the program and kernels use the same pointer. This header has what other rooms
- * call; internal.h and docs/architecture.md describe how managed buffers work.
+ * call; internal.h and docs/architecture/client/managed.md describe how managed buffers work.
  */
 #ifndef BH_CLIENT_MANAGED_MANAGED_H
 #define BH_CLIENT_MANAGED_MANAGED_H
@@ -52,8 +52,12 @@ bh_status bh__managed_write_back(bh__device *device, bh__lane *lane, uint64_t se
 /* The same, and waits until all are written back. BH_E_TIMEOUT: they are not yet. */
 bh_status bh__managed_write_back_wait(bh__device *device, bh__lane *lane, uint64_t sequence,
                                       uint64_t deadline);
-/* The device stops or closes. Tickets whose results in transparent buffers are not written back
- * fail, if the program was not told that they are done. */
+/* The device closes: the same, also for results in buffers that later requests in flight write. For
+ * them nobody but this call waits: they may be cancelled. Does not wait after the deadline. */
+void bh__managed_drain(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline);
+/* The device stops: its workers have ended, and every request that is not done has its verdict.
+ * Tickets whose results in transparent buffers are not written back fail, if the program was not
+ * told that they are done. */
 void bh__managed_strand(bh__device *device);
 /* The device is about to stop and its workers have ended: copies results in transparent buffers to
  * the host. Without the lock. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Managed buffers: map, unmap and prefetch. */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "client/core/fork.h"
@@ -146,7 +147,13 @@ static bh_status prepare_range(bh__device *device, bh__managed *self, const exte
                                uint32_t flags, bh__spans *kept, bool *out_again) {
     bool no_wait = flags & BH_MAP_NO_WAIT, retry = false;
     bool stopped = device->state == BH__DEVICE_STOPPED;
-    *out_again = false;
+    *out_again = self->fetching;
+    if (self->fetching) {
+        if (no_wait)
+            return refuse_busy("they are being copied to the host", e->offset, e->end - e->offset);
+        bh__device_pause(device, BH__NS_PER_MS / 5);
+        return BH_OK;
+    }
     bh_status status = check_doubt(device, self, e, flags, kept);
     if (status != BH_OK) return status;
     uint64_t a, b;
@@ -312,6 +319,19 @@ static void upload_advised(bh__device *device, bh__managed *self, const bh__map 
     *bh__last() = before;
 }
 
+/* Returns true, with the thread's error, in the policy callback of this device, which may be
+ * closed. */
+static bool refused_in_policy(uint64_t handle) {
+    bh_error before = *bh__last();
+    bh__device *device = bh__device_enter(handle);
+    *bh__last() = before;
+    if (!device) return false;
+    bool refused = bh__in_policy(device);
+    if (refused) bh__refuse_in_policy();
+    bh__ticket_leave(device);
+    return refused;
+}
+
 bh_status bh_managed_unmap(const void *pointer, uint64_t bytes) {
     if (bh__refuse_forked()) return BH_E_STOPPED;
     bh__mirror_lock();
@@ -322,6 +342,10 @@ bh_status bh_managed_unmap(const void *pointer, uint64_t bytes) {
     bh__mirror_unlock();
     if (!held) return refuse_map(pointer, bytes);
 
+    if (refused_in_policy(owner)) {
+        bh__mirror_release(mirror);
+        return BH_E_INVALID;
+    }
     bh_error before = *bh__last();
     bh__device *device = bh__device_lock(owner, BH__KIND_DEVICE, "device", false);
     if (!device) *bh__last() = before; /* it was closed; only the map is left */
@@ -374,12 +398,35 @@ static bh_status check_room(bh__device *device, const bh__pages *pages, const ex
     return bh__submit_room_plain(device, behind, 1, moves);
 }
 
+/* The uploads of these bytes that are on their way, whoever has submitted them. */
+static void find_uploads(const bh__managed *self, const bh__use *use,
+                         uint64_t positions[BH__MAX_LANES]) {
+    memset(positions, 0, BH__MAX_LANES * sizeof *positions);
+    for (uint32_t i = 0; i < self->host->use_count; i++) {
+        const bh__lane_use *other = &self->host->uses[i];
+        if (other->read_from < use->offset + use->bytes && use->offset < other->read_to)
+            positions[other->lane] = other->read_position;
+    }
+}
+
 static bh_status prefetch(bh__device *device, bh__managed *self, const extent *e, uint32_t where,
                           bh__lane *lane, bool no_block, bool *out_retry, bh_ticket *out) {
-    /* The ticket belongs to a separate request behind the moves: cancelling it cancels no move. */
-    bh__submission behind = {
-        .lane = lane, .op = BH__OP_SKIP, .idempotent = true, .no_block = no_block};
+    /* The ticket belongs to a separate request behind the moves: cancelling it cancels no move. It
+     * fails if one of them does, and comes after all that write the host's copy, as its reader. */
     bool up = where == BH_TO_DEVICE;
+    uint64_t first = e->from * self->page_bytes, uploads[BH__MAX_LANES];
+    bh__use uses[2] = {{.memory = self->host,
+                        .offset = first,
+                        .bytes = bh__page_end(self, e->to) - first,
+                        .access = BH_ACCESS_IN},
+                       {.memory = self->memory, .access = BH_ACCESS_IN}}; /* no bytes: keeps it */
+    bh__submission behind = {.lane = lane,
+                             .op = BH__OP_SKIP,
+                             .idempotent = true,
+                             .no_block = no_block,
+                             .tells = up ? BH__TELLS_UPLOADS : BH__TELLS_DOWNLOADS,
+                             .uses = uses,
+                             .use_count = 2};
     bh_status status = check_unmapped(self, e);
     if (status != BH_OK) return status;
     if (up) bh__managed_collect(device, self, e->from, e->to);
@@ -389,6 +436,10 @@ static bh_status prefetch(bh__device *device, bh__managed *self, const extent *e
     status = (up ? bh__managed_upload : bh__managed_download)(device, self, lane, e->from, e->to,
                                                               no_block, out_retry);
     if (status != BH_OK || *out_retry) return status;
+    if (up) {
+        find_uploads(self, &uses[0], uploads);
+        behind.after = uploads;
+    }
     return bh__submit_plain(device, &behind, out_retry, out);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Managed buffers: which pages move, and when. All is decided with the device locked when a request
  * is submitted, and undone if the request fails. */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,6 +11,7 @@
 #include "client/memory/memory.h"
 #include "client/queue/doubt.h"
 #include "client/queue/queue.h"
+#include "client/queue/resolve.h"
 #include "client/queue/uses.h"
 #include "client/queue/walk.h"
 
@@ -283,19 +285,18 @@ static void uncount_write_back(bh__device *device, bh__managed *self) {
 }
 
 static void expect_write_back(bh__device *device, bh__managed *self, bh__lane *lane,
-                              uint64_t position) {
-    uint32_t i = lane->index;
-    if (self->to_write_back[i] == 0) {
-        self->first_to_write_back[i] = position;
+                              uint64_t before, uint64_t position) {
+    bh__writers *writers = &self->to_write_back[lane->index];
+    if (writers->last == 0) {
         lane->to_write_back++;
         count_write_back(device, self);
     }
-    self->to_write_back[i] = position;
+    bh__writers_add(writers, before, position);
 }
 
 static void forget_lane(bh__device *device, bh__managed *self, uint32_t lane) {
-    if (self->to_write_back[lane] == 0) return;
-    self->to_write_back[lane] = 0;
+    if (self->to_write_back[lane].last == 0) return;
+    bh__writers_forget(&self->to_write_back[lane]);
     device->lanes[lane].to_write_back--;
     uncount_write_back(device, self);
 }
@@ -311,7 +312,9 @@ void bh__managed_forget(bh__device *device, bh__managed *self) {
     set_owed(device, self, 0);
 }
 
-static void note_outputs(bh__device *device, const bh__submission *submission, uint64_t position) {
+/* The request and the moves before it are on the lane from `before` up to `position`. */
+static void note_outputs(bh__device *device, const bh__submission *submission, uint64_t before,
+                         uint64_t position) {
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];
         bh__managed *self = use->memory->managed;
@@ -322,7 +325,7 @@ static void note_outputs(bh__device *device, const bh__submission *submission, u
         bh__pages_add(&self->device_newest, from, to);
         bh__pages_remove(&self->in_part, from, to);
         if (self->flags & BH_BUFFER_TRANSPARENT) {
-            expect_write_back(device, self, submission->lane, position);
+            expect_write_back(device, self, submission->lane, before, position);
         }
     }
     for (uint32_t i = 0; i < submission->use_count; i++) {
@@ -386,6 +389,7 @@ bh_status bh__managed_submit(bh__device *device, const bh__submission *submissio
     bh_status status = check_use(device, submission, &any, out_retry);
     if (status != BH_OK || *out_retry) return status;
     if (!any) return bh__submit_plain(device, submission, out_retry, out);
+    uint64_t before = atomic_load(&submission->lane->tail);
     uint32_t moves = collect_moves(device, submission);
     if (moves && no_block) status = bh__submit_room_plain(device, submission, 1, moves);
     for (uint32_t i = 0; moves && status == BH_OK && i < submission->use_count; i++) {
@@ -401,7 +405,7 @@ bh_status bh__managed_submit(bh__device *device, const bh__submission *submissio
     bh_ticket ticket = {0, 0};
     status = bh__submit_plain(device, submission, out_retry, &ticket);
     if (status != BH_OK || *out_retry) return status;
-    note_outputs(device, submission, ticket.sequence);
+    note_outputs(device, submission, before, ticket.sequence);
     if (out) *out = ticket;
     return BH_OK;
 }
@@ -422,7 +426,6 @@ bool bh__managed_moves(bh__device *device, bh__lane *lane, const bh__shadow *sha
 /* A move failed: its pages are where they were before. */
 static void undo_move(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
     bh__managed *self = moved_by(device, lane, shadow);
-    if (!self) return;
     const bh__use *use = bh__use_at(device, lane, shadow, 0);
     uint64_t from = bh__page_from(self, use->offset);
     uint64_t to = bh__page_to(self, use->offset + use->bytes);
@@ -432,8 +435,8 @@ static void undo_move(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
         bh__pages *others = to_host ? &self->host_newest : &self->device_newest;
         if (bh__pages_has(others, page)) continue;
         bh__pages_add(these, page, page + 1);
-        /* The host's copy was newer than what was in doubt then, and the next upload overwrites the
-         * device's. */
+        /* The host's copy is newer than these suspect bytes, and the next upload overwrites
+         * them. */
         if (!to_host)
             (void)bh__doubt_clear(device, self->memory, page * self->page_bytes, self->page_bytes,
                                   shadow->stamp + 1);
@@ -442,6 +445,46 @@ static void undo_move(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
         bh__pages_remove(&self->writing_back, from, to);
         bh__pages_remove(&self->in_part, from, to);
     }
+}
+
+/* A move that failed. */
+typedef struct failed_move {
+    bh__device *device;
+    const bh__memory *host;
+    uint64_t offset, end, stamp;
+    bh__tells tells;
+    bh_status status;
+} failed_move;
+
+/* A prefetch is behind all moves that it tells of, on whatever lane: it has no answer yet. */
+static void fail_prefetch(void *context, bh__lane *lane, bh__shadow *shadow) {
+    const failed_move *self = context;
+    if (shadow->resolved || shadow->tells != self->tells || shadow->stamp < self->stamp) return;
+    const bh__use *use = bh__use_at(self->device, lane, shadow, 0);
+    if (use->memory != self->host || use->offset >= self->end ||
+        self->offset >= use->offset + use->bytes)
+        return;
+    bh_error why;
+    bh__fail(&why, self->status,
+             "prefetch again; first overwrite or accept (bh_buffer_accept) what is suspect",
+             "bytes %llu to %llu of the prefetch of bytes %llu to %llu were not moved: %s",
+             (ull)self->offset, (ull)self->end, (ull)use->offset, (ull)(use->offset + use->bytes),
+             bh_status_name(self->status));
+    bh__request_fail(self->device, lane, shadow,
+                     &(bh__failure){.status = self->status, .certain = 1, .detail = &why}, false);
+}
+
+static void fail_prefetches(bh__device *device, bh__lane *lane, const bh__shadow *move) {
+    const bh__use *host = bh__use_at(device, lane, move, 1);
+    failed_move it = {.device = device,
+                      .host = host->memory,
+                      .offset = host->offset,
+                      .end = host->offset + host->bytes,
+                      .stamp = move->stamp,
+                      .tells =
+                          host->access == BH_ACCESS_OUT ? BH__TELLS_DOWNLOADS : BH__TELLS_UPLOADS};
+    it.status = bh__verdicts_status((bh_ticket){atomic_load(&lane->id), move->start + move->slots});
+    bh__requests_walk(device, fail_prefetch, &it);
 }
 
 static bool writes(bh__device *device, bh__lane *lane, const bh__shadow *shadow,
@@ -454,27 +497,25 @@ static bool writes(bh__device *device, bh__lane *lane, const bh__shadow *shadow,
     return false;
 }
 
-/* Requests failed: of the lane's requests with results to write back, only those count that did
- * not. What was retired did not fail since. */
+/* Counts the lane's unresolved requests whose results still have to be written back. Retired
+ * requests have succeeded. */
 static void count_writers(bh__device *device, bh__managed *self, bh__lane *lane) {
-    uint64_t *first = &self->first_to_write_back[lane->index];
-    uint64_t *last = &self->to_write_back[lane->index];
-    bool retired = *first <= lane->retired;
-    uint64_t from = retired ? *first : 0, to = retired ? lane->retired : 0;
-    if (*last <= to) return;
-    for (uint64_t at = lane->retired, tail = atomic_load(&lane->tail); at < tail && at < *last;) {
+    bh__writers *writers = &self->to_write_back[lane->index];
+    uint64_t first = writers->first, last = writers->last;
+    bool retired = first <= lane->retired;
+    uint64_t from = retired ? first : 0, to = retired ? lane->retired : 0;
+    if (last <= to) return;
+    for (uint64_t at = lane->retired, tail = atomic_load(&lane->tail); at < tail && at < last;) {
         const bh__shadow *shadow = bh__shadow_at(device, lane, at);
         at += shadow->slots;
-        if (at < *first || shadow->resolved || !writes(device, lane, shadow, self)) continue;
+        if (at < first || shadow->resolved || !writes(device, lane, shadow, self)) continue;
         if (from == 0) from = at;
         to = at;
     }
-    if (from == 0) {
+    if (from == 0)
         forget_lane(device, self, lane->index);
-    } else {
-        *first = from;
-        *last = to;
-    }
+    else
+        bh__writers_keep(writers, from, to);
 }
 
 /* If all requests failed that were to write a transparent buffer since it was written back, the
@@ -483,7 +524,7 @@ static void count_writers(bh__device *device, bh__managed *self, bh__lane *lane)
 static void forget_failed_writers(bh__device *device, bh__managed *self) {
     if (self->to_write_back_count == 0) return;
     for (uint32_t i = 0; i < device->queue.lane_limit; i++)
-        if (self->to_write_back[i]) count_writers(device, self, &device->lanes[i]);
+        if (self->to_write_back[i].last) count_writers(device, self, &device->lanes[i]);
     if (self->to_write_back_count) return;
     for (uint64_t page = 0; page < self->pages && self->device_newest.set; page++) {
         if (!bh__pages_has(&self->device_newest, page)) continue;
@@ -509,7 +550,9 @@ void bh__managed_judge(bh__device *device) {
                 if ((bh__use_at(device, lane, shadow, 0)->access == BH_ACCESS_IN) != (to_host == 1))
                     continue;
                 shadow->undo = 0;
+                if (!moved_by(device, lane, shadow)) continue;
                 undo_move(device, lane, shadow);
+                fail_prefetches(device, lane, shadow);
             }
         }
     }
@@ -525,14 +568,14 @@ _Static_assert(BH__MAX_LANES <= 64, "a bit for each lane");
 static uint64_t lanes_writing(bh__device *device, const bh__managed *self) {
     uint64_t lanes = 0;
     for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
-        if (self->to_write_back[i] > bh__lane_done(device, &device->lanes[i]))
+        if (self->to_write_back[i].last > bh__lane_done(device, &device->lanes[i]))
             lanes |= UINT64_C(1) << i;
     }
     return lanes;
 }
 
-/* While requests in flight write the buffer, the program may not read it. The end of those requests
- * writes it back. */
+/* While requests in flight write the buffer, nothing is written back: it happens when they
+ * complete. */
 static bool leave_to_writers(bh__device *device, bh__managed *self) {
     uint64_t writing = lanes_writing(device, self);
     if (writing) set_owed(device, self, self->owed | writing);
@@ -564,8 +607,10 @@ static bh_status write_back(bh__device *device, bh__managed *self, bh__lane **ou
     return BH_OK;
 }
 
+/* `leave`: a buffer that requests in flight write is left to them. Otherwise BH_E_BUSY, until they
+ * have ended. */
 static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t sequence,
-                                   bh__lane **out_lane, uint64_t *out_position) {
+                                   bool leave, bh__lane **out_lane, uint64_t *out_position) {
     if (!bh__finishes_work(device))
         return bh__verdicts_status((bh_ticket){atomic_load(&lane->id), sequence});
     if (bh__lane_done(device, lane) < sequence) {
@@ -576,16 +621,22 @@ static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t 
     bh_status status = BH_OK;
     for (bh__managed *self = device->managed.list; self; self = self->next) {
         bh__lane *via;
-        uint64_t position, written = self->to_write_back[lane->index];
+        uint64_t position, written = self->to_write_back[lane->index].last;
         /* Up to `sequence`, or all are complete: then it is in order to write back more. */
-        bool due = written && self->first_to_write_back[lane->index] <= sequence &&
-                   (written <= sequence || written <= bh__lane_done(device, lane));
+        bool due = written && self->to_write_back[lane->index].first <= sequence &&
+                   (!leave || written <= sequence || written <= bh__lane_done(device, lane));
         if (!due && !(self->owed >> lane->index & 1)) continue;
-        if (leave_to_writers(device, self)) {
+        if (leave && leave_to_writers(device, self)) {
             if (due) forget_lane(device, self, lane->index);
             continue;
         }
-        if (write_back(device, self, &via, &position) == BH_OK) continue;
+        uint64_t writing = lanes_writing(device, self);
+        if (writing) {
+            via = &device->lanes[__builtin_ctzll(writing)];
+            position = self->to_write_back[via->index].last;
+        } else if (write_back(device, self, &via, &position) == BH_OK) {
+            continue;
+        }
         status = BH_E_BUSY;
         *out_lane = via;
         *out_position = position;
@@ -594,31 +645,44 @@ static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t 
     return status;
 }
 
+static void strand(bh__device *device, const bh__managed *self, bh__lane *lane) {
+    const bh__writers *writers = &self->to_write_back[lane->index];
+    uint64_t told = atomic_load(&lane->written_back);
+    bh__run all = {writers->first, writers->last};
+    bh__run *runs = malloc((writers->gap_count + 1) * sizeof *runs);
+    uint32_t count = runs ? bh__writers_runs(writers, runs) : 1;
+    for (uint32_t i = 0; i < count; i++) {
+        bh__run run = runs ? runs[i] : all;
+        if (run.from <= told) run.from = told + 1;
+        if (run.from <= run.to) bh__lane_strand(lane, run);
+    }
+    free(runs);
+    atomic_fetch_add(&device->managed.to_write_back, 1);
+}
+
 /* A thread that was told by bh__lane_ask that a ticket is done comes to write_back_locked before it
  * tells the program, because `managed.to_write_back` is not 0. It must not become 0 again. */
 void bh__managed_strand(bh__device *device) {
     for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];
         if (lane->to_write_back == 0 || !lane->verdicts) continue;
-        uint64_t from = UINT64_MAX, to = 0, told = atomic_load(&lane->written_back);
-        for (const bh__managed *self = device->managed.list; self; self = self->next) {
-            if (self->to_write_back[i] == 0) continue;
-            if (self->first_to_write_back[i] < from) from = self->first_to_write_back[i];
-            if (self->to_write_back[i] > to) to = self->to_write_back[i];
-        }
-        if (from <= told) from = told + 1;
-        if (from <= to) bh__lane_strand(lane, from, to);
-        atomic_fetch_add(&device->managed.to_write_back, 1);
+        for (const bh__managed *self = device->managed.list; self; self = self->next)
+            if (self->to_write_back[i].last) strand(device, self, lane);
     }
+}
+
+static bh_status start_write_back(bh__device *device, bh__lane *lane, uint64_t sequence, bool leave,
+                                  bh__lane **out_lane, uint64_t *out_position) {
+    if (lane->index == BH__LOAD_LANE) return BH_OK;
+    bh__lock_take(&device->lock);
+    bh_status status = write_back_locked(device, lane, sequence, leave, out_lane, out_position);
+    bh__lock_give(&device->lock);
+    return status;
 }
 
 bh_status bh__managed_write_back(bh__device *device, bh__lane *lane, uint64_t sequence,
                                  bh__lane **out_lane, uint64_t *out_position) {
-    if (lane->index == BH__LOAD_LANE) return BH_OK;
-    bh__lock_take(&device->lock);
-    bh_status status = write_back_locked(device, lane, sequence, out_lane, out_position);
-    bh__lock_give(&device->lock);
-    return status;
+    return start_write_back(device, lane, sequence, true, out_lane, out_position);
 }
 
 /* Waits until `via` has passed `position`, or for a moment if `via` is NULL. */
@@ -631,16 +695,26 @@ static bh_status wait_for_write_back(bh__device *device, bh__lane *via, uint64_t
     return BH_OK;
 }
 
-bh_status bh__managed_write_back_wait(bh__device *device, bh__lane *lane, uint64_t sequence,
-                                      uint64_t deadline) {
+static bh_status write_back_until(bh__device *device, bh__lane *lane, uint64_t sequence, bool leave,
+                                  uint64_t deadline) {
     for (;;) {
         bh__lane *via = NULL;
         uint64_t position = 0;
-        bh_status status = bh__managed_write_back(device, lane, sequence, &via, &position);
+        bh_status status = start_write_back(device, lane, sequence, leave, &via, &position);
         if (status != BH_E_BUSY) return status;
         if (wait_for_write_back(device, via, position, deadline) == BH_E_TIMEOUT)
             return BH_E_TIMEOUT;
     }
+}
+
+bh_status bh__managed_write_back_wait(bh__device *device, bh__lane *lane, uint64_t sequence,
+                                      uint64_t deadline) {
+    return write_back_until(device, lane, sequence, true, deadline);
+}
+
+void bh__managed_drain(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline) {
+    if (atomic_load(&device->managed.to_write_back))
+        (void)write_back_until(device, lane, sequence, false, deadline);
 }
 
 void bh__managed_accepting(bh__device *device, bh__managed *self, uint64_t offset, uint64_t bytes) {

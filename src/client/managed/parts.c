@@ -8,7 +8,8 @@ typedef struct view {
     bh__device *device;
     const bh__memory *memory;
     uint64_t at;
-    uint64_t covered_to; /* `at` lies in such a range, which ends here; `at`: it does not */
+    uint64_t covered_to; /* end of the suspect range that contains `at`; equal to `at` if there is
+                            none */
     uint64_t next;       /* where the next one begins */
 } view;
 

@@ -38,8 +38,8 @@ static bh_status fetch_run(bh__device *device, bh__managed *self, uint64_t from,
     return BH_OK;
 }
 
-/* Copies the intact bytes of a page to the host, once. The page stays where it is. It is noted when
- * the bytes are there: who waits for them looks at that. */
+/* Copies the intact bytes of a page to the host, once. The page stays in device_newest; in_part
+ * records that the copy is done. */
 static bh_status fetch_part(bh__device *device, bh__managed *self, uint64_t page) {
     if (bh__pages_has(&self->in_part, page)) return BH_OK;
     uint64_t from, to, end = bh__page_end(self, page + 1);
@@ -57,7 +57,7 @@ static bool page_intact(bh__device *device, const bh__managed *self, uint64_t pa
     return bh__managed_intact(device, self, begin, end, &from, &to) && from == begin && to == end;
 }
 
-bh_status bh__managed_fetch(bh__device *device, bh__managed *self, uint64_t from, uint64_t to) {
+static bh_status fetch(bh__device *device, bh__managed *self, uint64_t from, uint64_t to) {
     uint64_t begin, end;
     for (; bh__pages_next(&self->device_newest, from, to, &begin, &end); from = end) {
         uint64_t good = begin;
@@ -68,6 +68,15 @@ bh_status bh__managed_fetch(bh__device *device, bh__managed *self, uint64_t from
         end = good > begin ? good : begin + 1;
     }
     return BH_OK;
+}
+
+/* Who waited looks again at what is to be copied. */
+bh_status bh__managed_fetch(bh__device *device, bh__managed *self, uint64_t from, uint64_t to) {
+    while (self->fetching) bh__device_pause(device, BH__NS_PER_MS / 5);
+    self->fetching = true;
+    bh_status status = fetch(device, self, from, to);
+    self->fetching = false;
+    return status;
 }
 
 const uint8_t *bh__managed_host_run(const bh__memory *memory, uint64_t offset, uint64_t *bytes) {
@@ -98,7 +107,7 @@ static void undo_upload(void *context, bh__lane *lane, bh__shadow *shadow) {
     bh__pages_add(&self->host_newest, from, to);
 }
 
-/* What no worker will write back any more counts as not begun. */
+/* Write-backs that no worker will complete are undone: the device's copy stays the newest. */
 static void take_back_moves(bh__managed *self) {
     uint64_t begin, end;
     for (uint64_t from = 0; bh__pages_next(&self->writing_back, from, self->pages, &begin, &end);

@@ -23,9 +23,9 @@ bool bh__verdicts_reserve(bh__verdicts *verdicts, size_t room);
 void bh__verdicts_close(bh__verdicts *verdicts);
 /* Records a verdict. Returns false if the ticket has one already: a verdict never changes. */
 bool bh__verdicts_fail(bh__verdicts *verdicts, const bh__failure *failure);
-/* The device has stopped. Tickets of this range that have no verdict completed, but their results
- * in transparent buffers did not reach the host: their verdict is BH_E_STOPPED. */
-void bh__verdicts_strand(bh__verdicts *verdicts, uint64_t from, uint64_t to);
+/* The device has stopped. The tickets of this run that have no verdict and get none completed, but
+ * their results in transparent buffers did not reach the host: their verdict is BH_E_STOPPED. */
+void bh__verdicts_strand(bh__verdicts *verdicts, bh__run run);
 /* Returns the status of a failed ticket, or BH_OK if it has not failed. */
 bh_status bh__verdicts_status(bh_ticket ticket);
 /* The same, and fills *out if the ticket has failed. */
@@ -95,7 +95,7 @@ bool bh__lane_reserve_verdicts(bh__device *device, bh__lane *lane);
 /* Records a failed ticket. Called with the lock held. */
 void bh__lane_fail(bh__device *device, bh__lane *lane, const bh__failure *failure);
 /* bh__verdicts_strand for the tickets of a lane. Called with the lock held. */
-void bh__lane_strand(bh__lane *lane, uint64_t from, uint64_t to);
+void bh__lane_strand(bh__lane *lane, bh__run run);
 /* Processes the worker's reports of requests that failed. Called with the lock held. */
 void bh__reports_collect(bh__device *device);
 /* Returns true if a ticket of the load lane is pending. Called with the lock held. */

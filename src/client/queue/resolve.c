@@ -68,9 +68,9 @@ void bh__lane_fail(bh__device *device, bh__lane *lane, const bh__failure *failur
     if (lane->trace) bh__hooks.failed(lane, failure->sequence, failure->status);
 }
 
-void bh__lane_strand(bh__lane *lane, uint64_t from, uint64_t to) {
-    raise_last_failed(lane, to);
-    bh__verdicts_strand(lane->verdicts, from, to);
+void bh__lane_strand(bh__lane *lane, bh__run run) {
+    raise_last_failed(lane, run.to);
+    bh__verdicts_strand(lane->verdicts, run);
 }
 
 static void doubt_outputs(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {

@@ -20,6 +20,9 @@ enum {
 /* With BH_ACCESS_OUT: the write leaves gaps, so it does not clear doubt. */
 enum { BH__ACCESS_GAPS = 4 };
 
+/* A request that does nothing but tells what became of earlier moves of the bytes that it uses. */
+typedef enum bh__tells { BH__TELLS_NOTHING, BH__TELLS_UPLOADS, BH__TELLS_DOWNLOADS } bh__tells;
+
 struct bh__use {
     bh__memory *memory; /* Borrowed: memory outlives the requests that use it. */
     uint64_t offset, bytes;
@@ -45,11 +48,17 @@ struct bh__shadow {
     uint8_t resolved; /* it has a verdict, and its op in the ring is BH__OP_SKIP */
     uint8_t running;  /* resolved: the worker had taken it, so it may still run */
     uint8_t undo;     /* resolved: the page moves it planned have not been undone yet */
+    uint8_t tells;    /* bh__tells */
     /* A piece of a call: the position of the call's first piece plus one, and the bytes that the
      * whole call writes. 0: the request is not a piece. */
     uint64_t call, call_offset, call_bytes;
     bh__use uses[BH__USES_PER_SLOT];
 };
+
+/* Positions from..to of a lane. */
+typedef struct bh__run {
+    uint64_t from, to;
+} bh__run;
 
 /* A verdict: the failure of a ticket. All pointers are borrowed. */
 struct bh__failure {
@@ -144,6 +153,7 @@ struct bh__submission {
     bool waits;    /* for room, also on a lane with BH_LANE_NO_BLOCK */
     bool timed;    /* BH_SUBMIT_TIMED */
     bool finishes; /* it belongs to submitted work: accepted while the device drains */
+    bh__tells tells;
     uint64_t deadline_ns;
     bh__kernel *kernel;
     bh__module *module;

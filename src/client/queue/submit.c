@@ -175,6 +175,7 @@ static void write_request(bh__device *device, const bh__submission *submission, 
     shadow->op = submission->op;
     shadow->idempotent = submission->idempotent;
     shadow->needed = submission->needed;
+    shadow->tells = (uint8_t)submission->tells;
     shadow->resolved = 0;
     shadow->call = 0;
     if (submission->call) bh__call_piece(device, submission->call, lane, start, shadow);

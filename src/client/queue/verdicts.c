@@ -17,8 +17,11 @@ struct bh__verdicts {
     uint64_t id;
     uint64_t *failed; /* Owned. Sorted: sequence << STATUS_BITS | status. */
     size_t count, capacity;
-    /* Tickets whose results in transparent buffers never reached the host. 0: none. */
-    uint64_t stranded_from, stranded_to;
+    /* Tickets whose results in transparent buffers never reached the host. The list has all but the
+     * last run. */
+    bh__run *stranded; /* Owned. */
+    size_t stranded_count;
+    bh__run last_stranded; /* to: 0: none */
 };
 
 /* The details of one failure. */
@@ -103,6 +106,7 @@ bool bh__verdicts_reserve(bh__verdicts *self, size_t room) {
 
 static void verdicts_free(bh__verdicts *self) {
     free(self->failed);
+    free(self->stranded);
     free(self);
 }
 
@@ -124,7 +128,7 @@ bh__verdicts *bh__verdicts_open(uint64_t lane_id, size_t room) {
 
 void bh__verdicts_close(bh__verdicts *self) {
     bh__process_lock_take(BH__LOCK_VERDICTS);
-    bool none = self->count == 0 && self->stranded_to == 0;
+    bool none = self->count == 0 && self->last_stranded.to == 0;
     if (none) lane_remove(self->id);
     /* The entries are kept until the process ends, so they are copied to an array of their exact
      * size. realloc could leave the large array split; free makes all of it available to the next
@@ -258,15 +262,26 @@ static size_t lower_bound(const bh__verdicts *self, uint64_t sequence) {
     return low;
 }
 
-static bool is_stranded(const bh__verdicts *self, uint64_t sequence) {
-    return self->stranded_to && sequence >= self->stranded_from && sequence <= self->stranded_to;
+static bool in_run(const bh__run *run, uint64_t sequence) {
+    return run->from <= sequence && sequence <= run->to;
 }
 
-static bh_status find(const bh__verdicts *self, uint64_t sequence) {
+static bool is_stranded(const bh__verdicts *self, uint64_t sequence) {
+    for (size_t i = 0; i < self->stranded_count; i++)
+        if (in_run(&self->stranded[i], sequence)) return true;
+    return self->last_stranded.to && in_run(&self->last_stranded, sequence);
+}
+
+static bh_status find_failed(const bh__verdicts *self, uint64_t sequence) {
     size_t at = lower_bound(self, sequence);
     if (at < self->count && self->failed[at] >> STATUS_BITS == sequence)
         return (bh_status)(self->failed[at] & ((1u << STATUS_BITS) - 1));
-    return is_stranded(self, sequence) ? BH_E_STOPPED : BH_OK;
+    return BH_OK;
+}
+
+static bh_status find(const bh__verdicts *self, uint64_t sequence) {
+    bh_status status = find_failed(self, sequence);
+    return status == BH_OK && is_stranded(self, sequence) ? BH_E_STOPPED : status;
 }
 
 /* The capacity was reserved before the request was submitted. */
@@ -277,9 +292,11 @@ static void add(bh__verdicts *self, uint64_t sequence, bh_status status) {
     self->count++;
 }
 
+/* A deferred verdict may come after the device has stopped, and lie in a run of stranded tickets:
+ * the ticket has had no answer. */
 bool bh__verdicts_fail(bh__verdicts *self, const bh__failure *failure) {
     bh__process_lock_take(BH__LOCK_VERDICTS);
-    bool first = find(self, failure->sequence) == BH_OK;
+    bool first = find_failed(self, failure->sequence) == BH_OK;
     if (first) {
         add(self, failure->sequence, failure->status);
         note_detail(self->id, failure);
@@ -288,10 +305,23 @@ bool bh__verdicts_fail(bh__verdicts *self, const bh__failure *failure) {
     return first;
 }
 
-void bh__verdicts_strand(bh__verdicts *self, uint64_t from, uint64_t to) {
+/* Without host memory for the list the last run grows: what lies between counts as stranded. */
+static void put_last_in_list(bh__verdicts *self, bh__run *next) {
+    const bh__run *last = &self->last_stranded;
+    bh__run *list = realloc(self->stranded, (self->stranded_count + 1) * sizeof *list);
+    if (list) {
+        self->stranded = list;
+        list[self->stranded_count++] = *last;
+    } else {
+        if (last->from < next->from) next->from = last->from;
+        if (last->to > next->to) next->to = last->to;
+    }
+}
+
+void bh__verdicts_strand(bh__verdicts *self, bh__run run) {
     bh__process_lock_take(BH__LOCK_VERDICTS);
-    self->stranded_from = from;
-    self->stranded_to = to;
+    if (self->last_stranded.to) put_last_in_list(self, &run);
+    self->last_stranded = run;
     bh__process_lock_give(BH__LOCK_VERDICTS);
 }
 

@@ -292,7 +292,7 @@ void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdi
     stopping self = {device, {.status = verdict_status, .certain = 1, .detail = &verdict}};
     bh__requests_walk(device, stop_one, &self);
     bh__managed_judge(device);
-    if (bh__finishes_work(device)) bh__managed_strand(device);
+    bh__managed_strand(device);
     atomic_store(&device->state, BH__DEVICE_STOPPED);
     atomic_fetch_add(&device->queue.epoch, 1);
 }

@@ -156,6 +156,25 @@ static void unsure(model *self, const model_op *op) {
     on_targets(self, op, lose_track);
 }
 
+static bool writes_transparent(const model *self, const model_op *op) {
+    return (op->target != NO_BUFFER && self->buffers[op->target].transparent) ||
+           (op->second != NO_BUFFER && self->buffers[op->second].transparent);
+}
+
+/* A close keeps only results of work that is complete from the program's memory. What it does not
+ * wait for is cancelled, with all that comes after it. */
+static void check_kept_by_close(const model *self, const model_op *op) {
+    if (!writes_transparent(self, op))
+        BUG("a close made a ticket BH_E_STOPPED that has no results in a transparent buffer");
+    for (const model_op *other = self->ops; other < op; other++) {
+        bool before = other->ticket.lane == op->ticket.lane ||
+                      (other->target == op->target && (other->to & op->to));
+        if (before && other->status == BH_E_CANCELLED && !other->cancelled && !other->refused)
+            BUG("a close cancelled one operation, and a later one that must come after it is "
+                "complete");
+    }
+}
+
 static void apply(model *self, const model_op *op, bh_status status) {
     const model_buffer *source = buffer_of(self, op->source);
     sim_note("operation %d on buffer %d: %s", (int)(op - self->ops),
@@ -188,7 +207,11 @@ static void apply(model *self, const model_op *op, bh_status status) {
         break;
     case BH_E_STOPPED:
         unsure(self, op);
-        if (self->closing || self->short_of_memory || self->gives_up) return;
+        if (self->short_of_memory || self->gives_up) return;
+        if (self->closing) {
+            check_kept_by_close(self, op);
+            return;
+        }
         /* fall through */
     default: {
         bh_error error;

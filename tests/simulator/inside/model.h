@@ -9,6 +9,10 @@
  *   BH_E_STALE                  only if something it reads was in doubt; its target is now
  *   BH_E_FAULT, _LOST, _DEADLINE, _QUARANTINED   it may have begun: its target is in doubt
  *
+ *   BH_E_STOPPED                it may have begun and no worker could be started; of a device that
+ *                               closes: it was done, and its results in a transparent buffer are
+ *                               not in the program's memory
+ *
  * Once everything is waited for, a transparent buffer has the same words in the program's memory,
  * also when the device has stopped in between.
  */

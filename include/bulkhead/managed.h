@@ -100,8 +100,8 @@ enum { BH_TO_DEVICE = 1, BH_TO_HOST = 2 };
 
 /* Moves what is newer on the other side now, as work on a lane. With BH_BUFFER_DRIVER the driver
  * does this. Of the options lane, after and the flags BH_SUBMIT_WAIT, BH_SUBMIT_NO_BLOCK and
- * BH_SUBMIT_IDEMPOTENT are used; NULL: the defaults. If a move of these bytes fails, the ticket gets
- * its status. Cancelling the ticket does not undo moves. */
+ * BH_SUBMIT_IDEMPOTENT are used; NULL: the defaults. If a move of these bytes fails, the ticket
+ * gets its status. Cancelling the ticket does not undo moves. */
 BH_API bh_status bh_managed_prefetch(bh_buffer buffer, uint64_t offset, uint64_t bytes,
                                      uint32_t where, const bh_submit_options *options,
                                      bh_ticket *out);

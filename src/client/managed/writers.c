@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The requests of one lane that write a transparent buffer and whose results are not written back:
  * from the first to the last one, less the gaps of other requests between them. Of very many gaps
- * only the latest are kept: requests in others count as writers, which costs them their BH_OK if the
- * device stops before it is told. */
+ * only the latest are kept: requests in others count as writers, which costs them their BH_OK if
+ * the device stops before it is told. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -545,6 +545,7 @@ typedef struct bh_lane_options {
 BH_API bh_status bh_lane_open(bh_device device, const bh_lane_options *options, bh_lane *out);
 /* Submitted work still runs. The handle is invalid at once. */
 BH_API bh_status bh_lane_release(bh_lane lane);
+/* Waits until the lane's work has results: as bh_device_sync, for one lane. */
 BH_API bh_status bh_lane_sync(bh_lane lane, uint64_t timeout_ns);
 
 /* ---- buffers: references, views, properties ---- */

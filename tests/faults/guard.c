@@ -166,7 +166,7 @@ TEST(released_in_the_log_function) {
     CHECK_OK(in_log.released);
     (void)open_lane(r.device); /* behind what that thread had to do */
     check_fault(&r, rig_kernel(&r, "poke"), BH_GRID(1, 1), BH_ARGS(address, 7u),
-                "at byte 0 of a released buffer of u32[10]", "last released: u32[10]");
+                "at byte 0 of a released buffer of u32[10]", "last released: u32[");
     CHECK_OK(bh_device_close(r.device));
     CHECK_OK(bh_log_set(NULL, NULL, 0));
 }

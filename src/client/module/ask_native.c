@@ -25,10 +25,10 @@ void bh__native_free(bh__module *module) {
 /* ---- asking ---- */
 
 static bool start(bh__device *device, bh__module *module, uint32_t kernel, uint32_t shapes) {
-    if (atomic_load(&device->life) != BH__LIFE_OPEN) return false;
+    if (atomic_load(&device->life) != BH__LIFE_OPEN || module->unloaded) return false;
     module->pins++;
     if (bh__hooks.compile_native(device, module, kernel, shapes)) return true;
-    module->pins--;
+    bh__module_unpin(device, module);
     return false;
 }
 
@@ -62,7 +62,7 @@ static bool unpin(bh__device *device, bh__module *module) {
     bool waits = module->waits_for_native;
     module->waits_for_native = false;
     if (waits) bh__module_resolve_locked(device, module, &fine);
-    module->pins--;
+    bh__module_unpin(device, module);
     return waits;
 }
 

@@ -14,6 +14,7 @@ typedef struct bh__cause {
     bool overdue;  /* its oldest order timed out */
     bool innocent; /* the named request did not cause it: the worker was stuck */
     bool stuck;    /* the worker was alive and made no progress */
+    bool exited;   /* it ended itself */
     uint32_t lane;
     uint64_t sequence; /* 0: not known; otherwise `lane` is known too */
     uint64_t address;  /* of the bad access, if `bytes` is not 0 */

@@ -53,6 +53,8 @@ void bh__health_note(bh__device *device);
 /* The same before the device stops, so that a thread that sees the verdict of a ticket also sees
  * the device stopped. Watchers are told by the next bh__health_note. */
 void bh__health_note_stop(bh__device *device, const bh_error *reason);
+/* No worker takes over any more, and what was done is still being saved. Watchers are not told. */
+void bh__health_note_stopping(bh__device *device, const bh_error *reason);
 /* When the oldest request that runs was first seen; 0: none runs. */
 void bh__health_note_running(bh__device *device, uint64_t since);
 

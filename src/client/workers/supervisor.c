@@ -88,6 +88,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
     bh__device_freeze(device);
     bh__lock_give(&device->lock);
     bury_all(device);
+    if (verdict == BH_E_STOPPED) bh__health_note_stopping(device, reason);
     if (running || verdict == BH_E_CANCELLED) reap_all(device, patience);
     if (verdict == BH_E_STOPPED) bh__managed_fetch_results(device);
     bh__lock_take(&device->lock);

@@ -481,7 +481,8 @@ BH_API bh_status bh_device_get_info(bh_device device, bh_device_info *out);
 enum {
     BH_HEALTH_OK = 1,
     BH_HEALTH_DEGRADED = 2,  /* work runs; fewer standbys are ready than requested */
-    BH_HEALTH_REPLACING = 3, /* a worker was lost: work waits for the next one */
+    BH_HEALTH_REPLACING = 3, /* a worker was lost: work waits for the next one; or the device is
+                                stopping, and `reason` says so */
     BH_HEALTH_STOPPED = 4,   /* permanently */
     BH_HEALTH_CLOSING = 5    /* a thread is in bh_device_close */
 };

@@ -226,6 +226,9 @@ typedef struct bh_watch_options {
  * happens. A device can have any number of watches; they are called in the order of opening, one
  * after the other.
  *
+ * LOSS: without host memory, losses that were not told yet become one, the newest. Its `number`
+ * shows it, and bh_device_list_losses has the others.
+ *
  * HEALTH: each change between BH_HEALTH_OK, DEGRADED, REPLACING and STOPPED, once. Closing is not
  * reported. The state at first is what bh_device_get_health returns.
  *

@@ -202,6 +202,121 @@ TEST(a_module_can_be_unloaded_under_its_work) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+enum { BIG = 64 << 20 };
+
+/* The basic kernels beside a large variable. */
+static rig load_big(bh_device device) {
+    static char text[1 << 17];
+    int length =
+        snprintf(text, sizeof text, "%s\n.visible .global .align 8 .b8 big[%d];\n", ptx_basic, BIG);
+    REQUIRE((size_t)length < sizeof text);
+    return (rig){device, load_module(device, text)};
+}
+
+static bh_device open_limited(void) {
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    options.memory_limit = 3 * (uint64_t)BIG / 2;
+    return open_device_with(&options);
+}
+
+/* What a busy module holds is counted as long as it is there, and can be used when its work is
+ * done. */
+TEST(a_released_module_gives_its_memory_back_after_its_work) {
+    bh_device device = open_limited();
+    rig big = load_big(device);
+    gate g = gate_close(&big, open_lane(device), 0);
+    CHECK_OK(bh_module_release(big.module));
+    CHECK_EQ(memory_of(device).bytes_modules, BIG);
+    bh_buffer buffer;
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, BIG, NULL, &buffer), BH_E_NO_MEMORY);
+    gate_open(&g);
+    CHECK_OK(bh_wait(g.ticket, LONG_NS));
+    CHECK_OK(bh_buffer_alloc(device, BH_U8, BIG, NULL, &buffer));
+    CHECK_EQ(memory_of(device).bytes_modules, 0);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(figures_of_memory_count_no_module_that_is_done) {
+    bh_device device = open_limited();
+    rig big = load_big(device);
+    gate g = gate_close(&big, open_lane(device), 0);
+    CHECK_OK(bh_module_release(big.module));
+    gate_open(&g);
+    CHECK_OK(bh_device_sync(device, LONG_NS));
+    CHECK_EQ(memory_of(device).bytes_modules, 0);
+    CHECK_OK(bh_device_close(device));
+}
+
+/* A chunk of its own, and another module, need the same room. */
+TEST(all_that_needs_memory_gets_that_of_modules_that_are_done) {
+    bh_device device = open_limited();
+    for (int i = 0; i < 3; i++) {
+        rig big = load_big(device);
+        gate g = gate_close(&big, open_lane(device), 0);
+        CHECK_OK(bh_module_release(big.module));
+        gate_open(&g);
+        CHECK_OK(bh_wait(g.ticket, LONG_NS));
+        bh_buffer_options options = BH_INIT(options);
+        options.flags = BH_BUFFER_SHAREABLE;
+        bh_buffer shared;
+        bh_status status =
+            i < 2 ? bh_buffer_alloc(device, BH_U8, BIG - (1 << 20), &options, &shared) : BH_OK;
+        if (status == BH_E_UNSUPPORTED) continue;
+        CHECK_OK(status);
+        if (i < 2) CHECK_OK(bh_buffer_release(shared));
+    }
+    CHECK_OK(bh_module_release(load_big(device).module));
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(a_released_sequence_keeps_no_module_after_its_work) {
+    bh_device device = open_limited();
+    rig big = load_big(device);
+    bh_sequence sequence = sequence_open(device, "big");
+    bh_buffer x = words_filled(device, 64, 0), flag = flag_alloc(device);
+    REQUIRE_OK(bh_sequence_launch(sequence, rig_kernel(&big, "gate"), BH_GRID(1, 1),
+                                  BH_ARGS(address_of(flag), BH_OUT(x), 5u), NULL, NULL));
+    REQUIRE_OK(bh_sequence_finish(sequence));
+    bh_launch_options there = on_lane(open_lane(device), 0);
+    bh_submit_options options = BH_INIT(options);
+    options.lane = there.lane;
+    bh_ticket ticket;
+    REQUIRE_OK(bh_sequence_submit(sequence, &options, &ticket));
+    flag_wait_begun(flag);
+    CHECK_OK(bh_sequence_release(sequence));
+    CHECK_OK(bh_module_release(big.module));
+    CHECK_EQ(memory_of(device).bytes_modules, BIG);
+    flag_raise(flag);
+    CHECK_OK(bh_wait(ticket, LONG_NS));
+    CHECK_EQ(memory_of(device).bytes_modules, 0);
+    CHECK_OK(bh_device_close(device));
+}
+
+static _Atomic(int) unloads;
+
+static void count_unloads(void *context, int32_t level, const char *text) {
+    (void)context;
+    (void)level;
+    if (strstr(text, "(MODULE_UNLOAD) sent")) atomic_fetch_add(&unloads, 1);
+}
+
+/* No call of the program is needed. */
+TEST(a_released_module_is_unloaded_when_its_work_is_done) {
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    rig other = {r.device, load_module(r.device, ptx_basic)};
+    gate g = gate_close(&other, open_lane(r.device), 0);
+    REQUIRE_OK(bh_log_set(count_unloads, NULL, BH_LOG_DEBUG));
+    CHECK_OK(bh_module_release(other.module));
+    sleep_ms(50);
+    CHECK_EQ(atomic_load(&unloads), 0);
+    gate_open(&g);
+    for (uint64_t until = now_ns() + 5000 * MS; !atomic_load(&unloads) && now_ns() < until;)
+        sleep_ms(1);
+    CHECK_EQ(atomic_load(&unloads), 1);
+    CHECK_OK(bh_log_set(NULL, NULL, 0));
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(modules_come_and_go_a_hundred_times) {
     bh_device device = open_device();
     bh_buffer out = words_alloc(device, 1);

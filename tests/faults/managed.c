@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Managed buffers when workers are lost: maps that are held, moves on their way, doubt, and what is
  * newest in the host copy. */
+#include <fcntl.h>
 #include <signal.h>
 
 #include "../support/managed.h"
@@ -369,6 +370,36 @@ TEST(results_that_were_left_to_a_later_launch_outlive_a_stop) {
     if (!lost) CHECK(counts_up(m.words, WORDS / 2, status == BH_OK ? 100 : 8));
     CHECK(counts_up(m.words + WORDS / 2, WORDS / 2, 8 + WORDS / 2));
     CHECK_OK(bh_wait(known, 0));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* Nobody takes over any more, and the results are not there yet. */
+TEST(a_device_says_that_it_stops_while_results_are_fetched) {
+    char folder[700], path[800];
+    bh_device_options options = replaceable_worker(folder, sizeof folder);
+    options.restart_limit = 1;
+    rig r = rig_open_with(&options);
+    kill_worker(r.device, SIGKILL);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
+    bh_ticket late = iota(&r, m.buffer, 9, open_lane(r.device));
+    let_finish(r.device);
+    static const char script[] = "#!/bin/sh\nsleep 2\nexit 1\n";
+    int fd = open(test_path(path, sizeof path, "%s/slow", folder), O_CREAT | O_WRONLY, 0700);
+    REQUIRE(fd >= 0 && write(fd, script, strlen(script)) == (ssize_t)strlen(script));
+    close(fd);
+    place_worker(folder, path);
+    kill(health_of(r.device).worker_pid, SIGKILL);
+    bh_health health = health_of(r.device);
+    for (uint64_t until = now_ns() + 1000 * MS; now_ns() < until; sleep_ms(1)) {
+        health = health_of(r.device);
+        if (strstr(health.reason, "stopping: ")) break;
+    }
+    CHECK_EQ(health.state, BH_HEALTH_REPLACING);
+    CHECK_STR_CONTAINS(health.reason, "stopping: ");
+    CHECK_STATUS(bh_wait(late, 0), BH_E_BUSY);
+    await_stop(r.device);
+    CHECK(!strstr(health_of(r.device).reason, "stopping: "));
+    CHECK_STATUS(bh_wait(late, 0), BH_E_STOPPED);
     CHECK_OK(bh_device_close(r.device));
 }
 

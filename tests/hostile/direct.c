@@ -259,6 +259,41 @@ TEST(native_code_cannot_be_changed_as_a_file) {
     check_code_is_right("given_files");
 }
 
+/* Every worker ends when it gets native code: nobody gets it in the end, and the device goes on. */
+static void check_code_is_given_up(const char *hostility, bool standby) {
+    bh_device_options options = surrounded(hostility, 1000);
+    bh_device device;
+    options.executor = BH_EXECUTE_JIT;
+    options.flags = standby ? 0 : BH_DEVICE_NO_STANDBY;
+    REQUIRE_OK(bh_device_open(&options, &device));
+    if (standby) wait_standby(device);
+    bh_kernel kernel = get_kernel(load_module(device, ptx_factor), "scale_by");
+    bh_kernel_info info = BH_INIT(info);
+    REQUIRE_OK(bh_kernel_get_info(kernel, &info));
+    if (strstr(info.executor_note, "no native code")) SKIP("%s", info.executor_note);
+    CHECK_EQ(info.executor, BH_EXECUTOR_INTERPRETER);
+    CHECK_STR_CONTAINS(info.executor_note, "MODULE_NATIVE");
+    bh_buffer x = words_filled(device, 64, 7);
+    CHECK_OK(run_now(kernel, BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u)));
+    kill_worker(device, SIGKILL);
+    CHECK_OK(run_now(kernel, BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u)));
+    CHECK(words_are(x, 64, 0));
+    CHECK_EQ(health_of(device).losses, 4);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(native_code_that_crashes_workers_is_given_up) {
+    check_code_is_given_up("crashes_at_code", false);
+}
+
+TEST(native_code_that_crashes_standbys_is_given_up) {
+    check_code_is_given_up("crashes_at_code", true);
+}
+
+TEST(native_code_at_which_workers_exit_is_given_up) {
+    check_code_is_given_up("exits_at_code", false);
+}
+
 static void check_plain(const char *text) {
     CHECK(text[0]);
     for (; *text; text++) CHECK((unsigned char)*text >= ' ');

@@ -131,6 +131,76 @@ TEST(modules_are_released_as_soon_as_their_code_is_there) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* The loading module is seen as loaded, by whoever asks, before its load is over. */
+static void dawdle(void *context, int32_t level, const char *text) {
+    (void)context;
+    (void)level;
+    if (strstr(text, " loaded by worker")) sleep_ms(200);
+}
+
+/* Writes over what this thread has freed. */
+static void spoil_freed(void) {
+    void *taken[128];
+    for (size_t i = 0; i < 128; i++) {
+        taken[i] = malloc(16 * (i + 1));
+        if (taken[i]) memset(taken[i], 0x5a, 16 * (i + 1));
+    }
+    for (size_t i = 0; i < 128; i++) free(taken[i]);
+}
+
+TEST(a_module_can_be_released_while_its_load_ends) {
+    bh_device_options options = options_for(BH_EXECUTE_JIT);
+    rig r = rig_open_with(&options);
+    REQUIRE_OK(bh_log_set(dawdle, NULL, BH_LOG_INFO));
+    for (int i = 0; i < 3; i++) {
+        static char text[1 << 16]; /* whose code is in no cache */
+        int length = snprintf(text, sizeof text, "// %d\n%s", i, ptx_factor);
+        bh_module module;
+        bh_ticket ticket;
+        bh_status status;
+        REQUIRE_OK(bh_submit_load(r.device, text, (size_t)length, &module, &ticket));
+        while ((status = bh_module_release(module)) == BH_E_BUSY) sleep_ms(1);
+        CHECK_OK(status);
+        spoil_freed();
+        CHECK_OK(bh_wait(ticket, LONG_NS));
+    }
+    check_iota(&r, 29);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+static bh_device open_ones[2];
+static _Atomic(int) closed;
+
+static void close_all(void *context, int32_t level, const char *text) {
+    (void)context;
+    (void)level;
+    if (!strstr(text, "native code for module")) return;
+    for (int i = 0; i < 2; i++) {
+        bh_device device = open_ones[i];
+        open_ones[i].id = 0;
+        if (device.id && bh_device_close(device) == BH_OK) atomic_fetch_add(&closed, 1);
+    }
+}
+
+/* The thread that says what became of a compile owes nothing to any of the devices by then. */
+TEST(devices_can_be_closed_when_the_log_tells_of_native_code) {
+    rig a = open_with_compiler("#!/bin/sh\nsleep 1\nexit 1\n", BH_EXECUTE_AUTO);
+    bh_device_options options = options_for(BH_EXECUTE_AUTO);
+    char folder[4200];
+    snprintf(folder, sizeof folder, "%s/programs-0", getenv("BULKHEAD_CACHE_DIR"));
+    options.worker_dir = folder;
+    rig b = rig_open_with(&options);
+    open_ones[0] = a.device;
+    open_ones[1] = b.device;
+    REQUIRE_OK(bh_log_set(close_all, NULL, BH_LOG_INFO));
+    check_iota(&a, 31);
+    check_iota(&b, 31);
+    for (uint64_t until = now_ns() + LONG_NS / 2; atomic_load(&closed) < 2 && now_ns() < until;)
+        sleep_ms(1);
+    CHECK_EQ(atomic_load(&closed), 2);
+    CHECK_OK(bh_log_set(NULL, NULL, 0));
+}
+
 TEST(an_executor_that_does_not_exist_is_refused) {
     bh_device device;
     bh_device_options options = options_for(4);

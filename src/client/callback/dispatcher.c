@@ -107,8 +107,8 @@ static void *dispatcher_main(void *argument) {
         bool dispatched = bh__hooks.dispatch(device, &pending);
         if (told || dispatched) continue;
         pthread_mutex_lock(&device->dispatch_lock);
-        bool empty = !device->callback.events && !device->callback.callbacks &&
-                     !device->callback.printed.missing &&
+        bool empty = !device->callback.events && !device->callback.merged.number &&
+                     !device->callback.callbacks && !device->callback.printed.missing &&
                      !atomic_load(&device->memory.pressure.due);
         stop = device->callback.state == BH__DISPATCHER_STOPPING && empty && !pending;
         if (stop) device->callback.state = BH__DISPATCHER_STOPPED;

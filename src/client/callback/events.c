@@ -39,11 +39,25 @@ static void queue_event(bh__device *device, bh__event *event) {
     }
 }
 
+/* Without host memory, losses that were not told yet become one, the newest: its number says how
+ * many there were. */
 void bh__dispatch_loss(bh__device *device, const bh_loss *loss) {
-    bh__event *event = bh__is_wanted(device, BH_EVENT_LOSS) ? event_new(BH_EVENT_LOSS) : NULL;
-    if (!event) return;
-    event->u.loss = *loss;
-    queue_event(device, event);
+    if (!bh__is_wanted(device, BH_EVENT_LOSS)) return;
+    bh__event *event = event_new(BH_EVENT_LOSS);
+    pthread_mutex_lock(&device->dispatch_lock);
+    bh__callback_room *room = &device->callback;
+    bool running = room->state == BH__DISPATCHER_RUNNING;
+    bool merges = !event || room->merged.number;
+    if (running && merges) {
+        room->merged = *loss;
+        room->merged_last_watch = room->last_watch_id;
+    } else if (running) {
+        event->u.loss = *loss;
+        bh__event_append(device, event);
+    }
+    pthread_mutex_unlock(&device->dispatch_lock);
+    if (!running || merges) free(event);
+    if (running) bh__dispatcher_poke(device);
 }
 
 bool bh__dispatch_health(bh__device *device, const bh_health *health) {
@@ -99,14 +113,19 @@ bool bh__events_run(bh__device *device) {
     pthread_mutex_lock(&device->dispatch_lock);
     bh__event *event = device->callback.events;
     device->callback.events = device->callback.events_last = NULL;
+    bh__event merged = {.kind = BH_EVENT_LOSS,
+                        .last_watch = device->callback.merged_last_watch,
+                        .u.loss = device->callback.merged};
+    device->callback.merged.number = 0;
     pthread_mutex_unlock(&device->dispatch_lock);
-    bool any = event != NULL;
+    bool any = event != NULL || merged.u.loss.number;
     while (event) {
         bh__event *next = event->next;
         run_event(device, event);
         free(event);
         event = next;
     }
+    if (merged.u.loss.number) run_event(device, &merged); /* newer than all of these */
     char notice[BH__NOTICE_BYTES];
     size_t length = bh__printed_notice(device, notice);
     bh_event told = {.kind = BH_EVENT_PRINT, .text = notice, .length = length};

@@ -77,6 +77,8 @@ typedef struct bh__callback_room {
     bh__dispatcher_state state;
     bh__callback *callbacks; /* callbacks of tickets that the dispatcher has not taken yet */
     bh__event *events, *events_last;
+    bh_loss merged; /* the newest loss for which there was no host memory; number 0: none */
+    uint64_t merged_last_watch;            /* as bh__event.last_watch */
     _Atomic uint32_t drained;              /* futex: incremented each time the queues were empty */
     bh__watcher *watchers, *watchers_last; /* Owned. In the order of opening. */
     _Atomic uint32_t wanted;               /* the kinds of all watchers. Read without the lock. */

@@ -41,6 +41,7 @@ typedef struct waiter {
     /* Native code for the module: */
     bool native;
     uint32_t kernel, shapes;
+    char news[BH__NATIVE_NEWS];
 } waiter;
 
 struct compile {
@@ -255,13 +256,13 @@ static bool load_product(const waiter *self, bh_error *error) {
     return sent;
 }
 
-/* Completes the ticket of a module that claim_module claimed. Frees the waiter. */
+/* Completes the ticket of a module that claim_module claimed. */
 static void complete_module(waiter *self) {
     bh_error error = self->outcome.error;
     const char *log = self->outcome.product ? self->outcome.product->log : self->outcome.log;
     if (self->native) {
         bh__native_arrived(self->device, self->module, self->kernel, self->shapes,
-                           self->outcome.product, self->outcome.cache, &error);
+                           self->outcome.product, self->outcome.cache, &error, self->news);
     } else {
         if (log && *log) bh__compile_log_keep_ticket(self->ticket, log);
         if (!self->outcome.product || !load_product(self, &error))
@@ -270,7 +271,16 @@ static void complete_module(waiter *self) {
     atomic_fetch_sub(&self->device->landing, 1);
     bh__ticket_leave(self->device);
     bh__outcome_free(&self->outcome);
-    free(self);
+}
+
+/* The log function may close devices, which wait for all that this thread has claimed. */
+static void tell_news(waiter *list) {
+    while (list) {
+        waiter *next = list->next;
+        if (list->news[0]) bh__log_info("%s", list->news);
+        free(list);
+        list = next;
+    }
 }
 
 /* From here on only the calling thread completes this module. Called with the lock held. */
@@ -291,17 +301,21 @@ static void copy_outcome(const bh__outcome *from, bh__outcome *to) {
 }
 
 static void complete_waiters(waiter *list, const bh__outcome *outcome) {
+    waiter *told = NULL;
     while (list) {
         waiter *next = list->next;
         copy_outcome(outcome, &list->outcome);
         if (list->device) {
             complete_module(list);
+            list->next = told;
+            told = list;
         } else {
             atomic_store(&list->done, 1);
             bh__futex_wake(&list->done, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
         }
         list = next;
     }
+    tell_news(told);
 }
 
 /* ---- running a compile ---- */

@@ -57,6 +57,9 @@ typedef struct bh__hook_table {
 
     /* ---- memory ---- */
 
+    /* Memory runs short or is counted: what the program has released and no work uses any more is
+     * given up. Work has ended: the same. Does not release the lock. */
+    void (*reclaim)(bh__device *device);
     /* Bytes of memory with a dedicated chunk were put in doubt. */
     void (*doubted)(bh__memory *memory);
     /* The last handle of a managed buffer was released; work may still use its memory. */

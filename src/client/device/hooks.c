@@ -5,6 +5,7 @@
 #include "client/device/device.h"
 #include "client/managed/managed.h"
 #include "client/memory/memory.h"
+#include "client/module/module.h"
 #include "client/observe/trace.h"
 #include "client/queue/queue.h"
 #include "client/sequence/sequence.h"
@@ -33,6 +34,12 @@ static void freed(bh__device *device, bh__memory *memory) {
         bh__driver_managed_delete(device, memory->dedicated->driver_managed);
 }
 
+/* In this order: sequences use modules. */
+static void reclaim(bh__device *device) {
+    bh__sequences_sweep(device);
+    bh__modules_sweep(device);
+}
+
 static bool dispatch(bh__device *device, bh__callback **pending) {
     bool told = bh__pressure_run(device);
     return bh__callbacks_run(device, pending) || told;
@@ -50,6 +57,7 @@ const bh__hook_table bh__hooks = {.submit = bh__managed_submit,
                                   .completing_wait = bh__managed_write_back_wait,
                                   .cancel_compile = bh__compiles_cancel,
                                   .compile_native = bh__compile_start_native,
+                                  .reclaim = reclaim,
                                   .doubted = doubted,
                                   .released = released,
                                   .freed = freed,

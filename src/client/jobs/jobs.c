@@ -64,6 +64,16 @@ void bh__job_post(bh__device *device, bh__job *job) {
     bh__supervisor_poke(device);
 }
 
+bool bh__order_post(bh__device *device, const bh__order *order) {
+    bh__job *job = calloc(1, sizeof *job);
+    if (!job) return false;
+    job->kind = BH__JOB_ORDER;
+    job->order = *order;
+    job->self_owned = true;
+    bh__job_post(device, job);
+    return true;
+}
+
 bh__job *bh__jobs_take(bh__device *device, bool close) {
     pthread_mutex_lock(&device->jobs_lock);
     bh__job *all = device->jobs.first;

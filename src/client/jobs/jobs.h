@@ -11,6 +11,8 @@
  * lock is released meanwhile. */
 bh_status bh__order_run(bh__device *device, bh__job *job);
 void bh__job_post(bh__device *device, bh__job *job);
+/* Has the supervisor execute an order that nobody waits for. False: no host memory. */
+bool bh__order_post(bh__device *device, const bh__order *order);
 /* Returns true if the calling thread is the device's supervisor. The program runs on it in its log
  * function. Calls that wait for the supervisor must be refused there. */
 bool bh__supervises(const bh__device *device);

@@ -6,6 +6,7 @@
 
 #include "client/jobs/jobs.h"
 #include "client/launch/launch.h"
+#include "client/module/module.h"
 
 enum { MAX_KNOWN = 16 }; /* answers cached for a kernel; the oldest is replaced */
 
@@ -52,7 +53,7 @@ bh_status bh__fit_ask(bh__device *device, bh__kernel *kernel, const bh__fit_ques
     bh__job job = {.kind = BH__JOB_ORDER,
                    .order = {.type = BH__MSG_FIT, .fit = *question, .fd = -1}};
     bh_status status = bh__order_run(device, &job);
-    module->pins--;
+    bh__module_unpin(device, module);
     if (status != BH_OK) return status;
     remember(kernel, question, &job.fit);
     if (out) *out = job.fit;

@@ -116,7 +116,7 @@ bh_status bh_kernel_debug(bh_kernel handle, const bh_debug_options *given) {
         (bh__module_message){.id = kernel->module->number, .variable = kernel->index};
     kernel->module->pins++;
     status = bh__order_run(device, &job);
-    kernel->module->pins--;
+    bh__module_unpin(device, kernel->module);
     bh__device_unlock(device);
     return status;
 }

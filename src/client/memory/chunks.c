@@ -22,18 +22,6 @@ void bh__held_note(bh__device *device) {
 
 /* ---- giving back ---- */
 
-/* Has the supervisor unmap a chunk, without waiting for it. Orders are executed one after the
- * other, so a new chunk may be created at the same address at once. */
-static bool unmap_later(bh__device *device, const bh__chunk *chunk) {
-    bh__job *job = calloc(1, sizeof *job);
-    if (!job) return false;
-    job->kind = BH__JOB_ORDER;
-    job->order = (bh__order){.type = BH__MSG_CHUNK_UNMAP, .chunk = *chunk, .fd = -1};
-    job->self_owned = true;
-    bh__job_post(device, job);
-    return true;
-}
-
 /* Gives a chunk that is not in the heap back to the device. Returns its size. Unless `later` is
  * set, waits for the worker; the lock is released meanwhile. */
 static uint64_t chunk_give_back(bh__device *device, uint32_t id, bool later) {
@@ -47,7 +35,9 @@ static uint64_t chunk_give_back(bh__device *device, uint32_t id, bool later) {
     device->memory.chunks[at] = device->memory.chunks[--device->memory.chunk_count];
     device->counters.chunks_trimmed++;
     bh__note(device, "memory trimmed", "reserved", bh__held_bytes(device));
-    bool unmapped = later && unmap_later(device, &chunk);
+    /* Orders are executed one after the other, so a new chunk may be created at the same address at
+     * once. */
+    bool unmapped = later && bh__order_post(device, &job.order);
     if (!unmapped) {
         bh_error before = *bh__last();
         unmapped = bh__order_run(device, &job) == BH_OK;
@@ -85,6 +75,7 @@ void bh__chunks_trim_spare(bh__device *device, uint64_t size, uint64_t bytes) {
 bh_status bh_memory_trim(bh_device handle, uint64_t keep_bytes, uint64_t *out_freed) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
+    bh__hooks.reclaim(device);
     bh__memory_sweep(device);
     (void)bh__check_release_retired(device);
     uint64_t freed = 0;
@@ -111,6 +102,7 @@ bh_status bh_memory_set_limit(bh_device handle, const char *tag, uint64_t bytes)
     } else {
         device->memory.limit_given = bytes != 0;
         device->options.memory_limit = bytes ? bytes : device->info.memory_total;
+        bh__hooks.reclaim(device);
         bh__memory_sweep(device);
         while (bh__held_bytes(device) > device->options.memory_limit) {
             uint64_t surplus = bh__held_bytes(device) - device->options.memory_limit;

@@ -57,6 +57,7 @@ static bh_status refuse_limit(bh__device *device, uint64_t bytes) {
 /* Makes room within the device's limit: gives back unused chunks of the pool. */
 static bh_status make_room(bh__device *device, uint64_t bytes) {
     uint64_t limit = device->options.memory_limit;
+    bh__hooks.reclaim(device);
     for (;;) {
         uint64_t held = bh__promised_bytes(device);
         if (held <= limit && bytes <= limit - held) return BH_OK;

@@ -3,6 +3,7 @@
  * what size, and what is given back before the allocation fails. */
 #include "base/checked.h"
 #include "client/core/handles.h"
+#include "client/core/hooks.h"
 #include "client/memory/memory.h"
 
 typedef unsigned long long ull;
@@ -62,6 +63,7 @@ static uint64_t chunk_size_for(const bh__device *device, uint64_t bytes, bool le
  * creating chunks, waits a moment and returns BH_OK without adding one: theirs may have room. */
 static bh_status grow(bh__device *device, uint64_t bytes) {
     uint64_t unit = device->memory.chunk_granularity, trimmed = 0;
+    bh__hooks.reclaim(device);
     if (bytes > bh__pool_limit(device) || bytes > UINT64_MAX - unit)
         return refuse_memory(device, bytes);
     bh__chunks_trim_spare(device, chunk_size_for(device, bytes, false), bytes);

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "client/core/handles.h"
+#include "client/core/hooks.h"
 #include "client/core/sized.h"
 #include "client/memory/memory.h"
 
@@ -289,6 +290,7 @@ bh_status bh_memory_get_info(bh_device handle, bh_memory_info *out) {
     if (bh__sized_check(out, "bh_memory_info") != BH_OK) return BH_E_INVALID;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
+    bh__hooks.reclaim(device);
     if (device->memory.leaving) bh__memory_sweep(device);
     bh__heap *heap = &device->memory.heap;
     bh__heap_settle(heap);

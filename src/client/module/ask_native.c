@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/plain_text.h"
 #include "client/core/fork.h"
 #include "client/core/hooks.h"
@@ -14,22 +13,26 @@
 #include "client/module/module.h"
 #include "wire/share.h"
 
+static void free_part(bh__native_part *part) {
+    if (part && part->fd >= 0) bh__fd_close(part->fd);
+    free(part);
+}
+
 void bh__native_free(bh__module *module) {
     while (module->natives) {
         bh__native_part *gone = module->natives;
         module->natives = gone->next;
-        bh__fd_close(gone->fd);
-        free(gone);
+        free_part(gone);
     }
 }
 
 /* ---- asking ---- */
 
 static bool start(bh__device *device, bh__module *module, uint32_t kernel, uint32_t shapes) {
-    if (atomic_load(&device->life) != BH__LIFE_OPEN) return false;
+    if (atomic_load(&device->life) != BH__LIFE_OPEN || module->unloaded) return false;
     module->pins++;
     if (bh__hooks.compile_native(device, module, kernel, shapes)) return true;
-    module->pins--;
+    bh__module_unpin(device, module);
     return false;
 }
 
@@ -63,16 +66,19 @@ static bool unpin(bh__device *device, bh__module *module) {
     bool waits = module->waits_for_native;
     module->waits_for_native = false;
     if (waits) bh__module_resolve_locked(device, module, &fine);
-    module->pins--;
+    bh__module_unpin(device, module);
     return waits;
 }
 
-/* Kernels are interpreted for this reason, and asked for one by one if all were asked for. */
+/* Kernels are interpreted for this reason. They are asked for one by one if all were asked for, and
+ * not again if workers were lost. */
 static void refuse(bh__module *module, uint32_t kernel, const bh_error *error) {
+    bool harmful = error->status == BH_E_LOST;
     for (uint32_t i = 0; i < module->kernel_count; i++) {
         bh__kernel *each = &module->kernels[i];
-        if (kernel != BH__NATIVE_ALL && i != kernel) continue;
+        if (kernel != BH__NATIVE_ALL && i != kernel && !harmful) continue;
         if (kernel == BH__NATIVE_ALL && error->status == BH_E_COMPILE) each->native_asked = 0;
+        if (harmful) each->native_asked = BH__NATIVE_ANY;
         if (each->native_ready) continue;
         snprintf(each->shape.executor_note, sizeof each->shape.executor_note, "%.127s",
                  error->message);
@@ -90,18 +96,26 @@ static void describe(bh__kernel *kernel, const bh__native_entry *entry) {
     BH__PLAIN(shape->executor_note);
 }
 
-/* What is known of the kernels in a block, kept until the worker has answered. */
+/* A block and what is known of the kernels in it, kept until the worker has answered. */
 typedef struct known {
+    bh__native_part *part; /* Owned. */
     uint32_t count;
     bh__native_entry list[];
 } known;
 
-/* The active worker has the code, or says why not. */
+/* The active worker has the code, or says why not. Only code that a worker has taken is for later
+ * workers too: it may be what ends them. */
 static void finished(bh__device *device, bh__job *job) {
     bh__module *module = job->module;
     bool installed = job->error.status == BH_OK && job->error.message[0] == 0;
     bh__lock_take(&device->lock);
     const known *about = job->context;
+    if (installed) {
+        about->part->next = module->natives;
+        module->natives = about->part;
+    } else {
+        free_part(about->part);
+    }
     for (uint32_t i = 0; i < about->count; i++) {
         const bh__native_entry *entry = &about->list[i];
         bh__kernel *kernel = &module->kernels[entry->kernel];
@@ -133,36 +147,44 @@ static known *keep_entries(const bh__module *module, const void *block, size_t b
     return kept;
 }
 
+/* Copies the code to memory that workers can map. NULL: no host memory. *out_entries is NULL if it
+ * is not valid. */
+static bh__native_part *publish(const bh__module *module, const bh__product *product,
+                                known **out_entries) {
+    void *mapped;
+    bh__native_part *part = calloc(1, sizeof *part);
+    int fd = part ? bh__share_publish("bulkhead-native", product->count, &mapped) : -1;
+    if (fd < 0) {
+        free(part);
+        return NULL;
+    }
+    memcpy(mapped, product->bytes, product->count);
+    *out_entries = keep_entries(module, mapped, product->count);
+    bh__share_unmap(mapped, product->count);
+    *part = (bh__native_part){NULL, bh__fd_keep(fd), product->count};
+    return part;
+}
+
 /* Gives the code to the active worker, and through orders to every later one. */
 static bool give(bh__device *device, bh__module *module, const bh__product *product,
                  bh_error *error) {
-    void *mapped;
     bh__job *job = calloc(1, sizeof *job);
-    bh__native_part *part = calloc(1, sizeof *part);
-    int fd = job && part ? bh__share_publish("bulkhead-native", product->count, &mapped) : -1;
     known *entries = NULL;
-    if (fd >= 0) {
-        memcpy(mapped, product->bytes, product->count);
-        entries = keep_entries(module, mapped, product->count);
-        bh__share_unmap(mapped, product->count);
-        fd = bh__fd_keep(fd);
-    }
+    bh__native_part *part = job ? publish(module, product, &entries) : NULL;
     if (!entries) {
         bh__fail(error, BH_E_UNSUPPORTED, "free host memory, or reinstall Bulkhead",
-                 fd < 0 ? "no host memory for %llu bytes of native code"
-                        : "native code of %llu bytes is not valid",
+                 !part ? "no host memory for %llu bytes of native code"
+                       : "native code of %llu bytes is not valid",
                  (unsigned long long)product->count);
-        if (fd >= 0) bh__fd_close(fd);
+        free_part(part);
         free(job);
-        free(part);
         return false;
     }
-    *part = (bh__native_part){module->natives, fd, product->count};
-    module->natives = part;
+    entries->part = part;
     *job = (bh__job){.kind = BH__JOB_ORDER,
                      .order = {.type = BH__MSG_MODULE_NATIVE,
                                .module = {.id = module->number, .bytes = product->count},
-                               .fd = fd},
+                               .fd = part->fd},
                      .module = module,
                      .context = entries,
                      .finished = finished,
@@ -172,7 +194,8 @@ static bool give(bh__device *device, bh__module *module, const bh__product *prod
 }
 
 void bh__native_arrived(bh__device *device, bh__module *module, uint32_t kernel, uint32_t shapes,
-                        bh__product *product, uint32_t cache, const bh_error *error) {
+                        bh__product *product, uint32_t cache, const bh_error *error,
+                        char out_news[BH__NATIVE_NEWS]) {
     bh_error why = *error;
     bh__lock_take(&device->lock);
     uint32_t number = module->number;
@@ -184,14 +207,16 @@ void bh__native_arrived(bh__device *device, bh__module *module, uint32_t kernel,
         loaded = unpin(device, module);
     }
     bh__lock_give(&device->lock);
+    out_news[0] = 0;
     if (given)
-        bh__log_info("native code for module %u, kernel %d, shapes %u: %llu bytes, %s, %.1f ms",
-                     number, (int)kernel, shapes, (unsigned long long)product->count,
-                     cache == BH_CACHE_MISS || cache == BH_CACHE_OFF ? product->compiler
-                                                                     : "from the cache",
-                     (double)product->compile_ns / 1e6);
+        snprintf(out_news, BH__NATIVE_NEWS,
+                 "native code for module %u, kernel %d, shapes %u: %llu bytes, %.80s, %.1f ms",
+                 number, (int)kernel, shapes, (unsigned long long)product->count,
+                 cache == BH_CACHE_MISS || cache == BH_CACHE_OFF ? product->compiler
+                                                                 : "from the cache",
+                 (double)product->compile_ns / 1e6);
     else if (why.status != BH_E_CANCELLED)
-        bh__log_info("no native code for module %u, kernel %d: %s", number, (int)kernel,
-                     why.message);
+        snprintf(out_news, BH__NATIVE_NEWS, "no native code for module %u, kernel %d: %s", number,
+                 (int)kernel, why.message);
     if (loaded) bh__module_wake(device);
 }

@@ -31,9 +31,11 @@ static inline void bh__native_count(bh__device *device, const bh__kernel *kernel
 bool bh__native_load(bh__device *device, bh__module *module);
 
 /* The code that was asked for is there, or *error says why not (`product` NULL). Without the
- * lock. */
+ * lock. `out_news` is for the log, "": nothing. */
+enum { BH__NATIVE_NEWS = 640 };
 void bh__native_arrived(bh__device *device, bh__module *module, uint32_t kernel, uint32_t shapes,
-                        bh__product *product, uint32_t cache, const bh_error *error);
+                        bh__product *product, uint32_t cache, const bh_error *error,
+                        char out_news[BH__NATIVE_NEWS]);
 
 void bh__native_free(bh__module *module);
 

@@ -56,23 +56,19 @@ static bool module_idle(bh__device *device, const bh__module *module) {
     return true;
 }
 
-/* Unloads modules whose handle is closed and that nothing uses. Releases the lock meanwhile. */
-static void sweep(bh__device *device) {
-    if (bh__supervises(device)) return; /* it must not wait for itself; another call will sweep */
-    for (bh__module *module = device->module.list; module;) {
-        bh__module *next = module->next;
-        if (module->unloaded && module->loaded && module_idle(device, module)) {
-            module->loaded = false; /* claims it: no other thread unloads it */
-            bh__job job = {.kind = BH__JOB_ORDER,
-                           .order = {.type = BH__MSG_MODULE_UNLOAD,
-                                     .module = {.id = module->number},
-                                     .fd = -1}};
-            (void)bh__order_run(device, &job);
-            bh__module_drop(device, module);
-            next = device->module.list; /* the lock was released */
-        }
-        module = next;
+/* A worker executes orders one after the other, so what it needs from now on finds the memory. */
+void bh__modules_sweep(bh__device *device) {
+    for (bh__module *module = device->module.list, *next; module; module = next) {
+        next = module->next;
+        if (!module->unloaded || !module_idle(device, module)) continue;
+        const bh__order unload = {
+            .type = BH__MSG_MODULE_UNLOAD, .module = {.id = module->number}, .fd = -1};
+        if (bh__order_post(device, &unload)) bh__module_drop(device, module);
     }
+}
+
+void bh__module_unpin(bh__device *device, bh__module *module) {
+    if (--module->pins == 0 && module->unloaded) bh__watch_begin(device);
 }
 
 /* ---- the worker's description of a module ---- */
@@ -198,6 +194,7 @@ bool bh__module_parse(bh__module *module, int blob_fd) {
 /* Chunks without buffers do not count: they are freed before the next one is created. */
 bool bh__module_charge(bh__device *device, bh__module *module, bh_error *error) {
     typedef unsigned long long ull;
+    bh__hooks.reclaim(device);
     bh__heap_settle(&device->memory.heap);
     uint64_t held = bh__promised_bytes(device) - device->memory.heap.unused;
     uint64_t limit = device->options.memory_limit, bytes = module->variable_bytes;
@@ -247,11 +244,6 @@ static bool keep_image(bh__module *module, const void *image, size_t bytes, bh_e
 }
 
 bh__module *bh__module_announce(bh__device *device) {
-    sweep(device);
-    if (!bh__takes_work(device)) { /* the lock was released: the device may be closing */
-        bh__refuse_work(device);
-        return NULL;
-    }
     bh__lane *lane = &device->lanes[BH__LOAD_LANE];
     bh__module **last = &lane->pending;
     size_t verdicts = 1;
@@ -263,6 +255,7 @@ bh__module *bh__module_announce(bh__device *device) {
         return NULL;
     }
     module->image_fd = -1;
+    module->pins = 1; /* until bh__module_resolve */
     if (bh__handle_add(device, BH__KIND_MODULE, module, &module->id) != BH_OK) {
         bh__module_delete(module);
         return NULL;
@@ -338,6 +331,7 @@ void bh__module_resolve_locked(bh__device *device, bh__module *module, const bh_
     } else {
         device->counters.module_loads++;
         bh__note(device, "module loaded", "bytes", module->image_bytes);
+        bh__module_unpin(device, module);
     }
     atomic_fetch_add(&lane->load_wake, 1);
 }
@@ -468,7 +462,7 @@ bh_status bh_module_release(bh_module handle) {
     }
     bh__handle_remove(device, handle.id);
     module->unloaded = true;
-    sweep(device);
+    bh__modules_sweep(device);
     bh__device_unlock(device);
     return BH_OK;
 }

@@ -11,7 +11,7 @@
 /* ---- module.c ---- */
 
 /* Creates a module without an image. It has a handle and a pending ticket. NULL: the thread's error
- * is set. With the lock held; may release it. */
+ * is set. With the lock held. */
 bh__module *bh__module_announce(bh__device *device);
 /* With the lock held: copies the image, or the PTX beside it if the device loads no cubins, and
  * orders the load. False: not done, *error is set. */
@@ -41,6 +41,11 @@ void bh__variables_settle(bh__device *device);
 /* Removes the module from the device and frees it. With the lock held. */
 void bh__module_drop(bh__device *device, bh__module *module);
 void bh__module_delete(bh__module *module);
+/* Unloads modules whose handle is closed and that nothing uses. With the lock held. */
+void bh__modules_sweep(bh__device *device);
+/* Ends a use that was counted in `pins`. With the lock held; the module stays until that is
+ * released. */
+void bh__module_unpin(bh__device *device, bh__module *module);
 
 /* Fills in *error for a module that two workers describe differently. */
 bh_status bh__refuse_disputed(const bh__module *module, bh_error *error);

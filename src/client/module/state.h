@@ -71,7 +71,7 @@ struct bh__module {
     bool stale;    /* the values of its variables were lost with a worker */
     bool disputed; /* two workers described it differently: it is not used any more */
     bool unloaded; /* the handle is closed; freed when `last` has completed */
-    uint32_t pins; /* calls and sequences that use it */
+    uint32_t pins; /* its load, calls and sequences that use it */
     uint64_t last[BH__MAX_LANES]; /* by lane: position of the last request that uses it */
     uint64_t ticket;              /* of its compile or load, on the load lane */
     bh__module *next_pending;     /* in the lane's list of modules with pending tickets */

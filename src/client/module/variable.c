@@ -260,7 +260,7 @@ static bh_status move(bh_module handle, const char *name, uint64_t offset, uint8
             status = fail_partial(module, index, &next, offset, bytes);
         moved += next.bytes;
     }
-    module->pins--;
+    bh__module_unpin(device, module);
     bh__device_unlock(device);
     return status;
 }

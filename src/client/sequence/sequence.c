@@ -11,6 +11,7 @@
 #include "client/jobs/jobs.h"
 #include "client/launch/launch.h"
 #include "client/memory/memory.h"
+#include "client/module/module.h"
 #include "client/queue/queue.h"
 #include "client/queue/uses.h"
 #include "client/sequence/sequence.h"
@@ -82,26 +83,23 @@ static bool is_idle(bh__device *device, const bh__sequence *self) {
     return true;
 }
 
-/* Drops sequences that were released and that nothing uses, also in the workers. Releases the lock
- * meanwhile. */
-static void sweep(bh__device *device) {
-    if (bh__supervises(device)) return; /* it must not wait for itself; another call will sweep */
-    for (bh__sequence *self = device->sequence.list; self;) {
-        bh__sequence *next = self->next;
-        if (self->released && self->state != BH__SEQUENCE_DEFINING && is_idle(device, self)) {
-            unlink_from(device, self);
-            if (self->defined) {
-                bh__job job = {.kind = BH__JOB_ORDER,
-                               .order = {.type = BH__MSG_SEQUENCE_DROP,
-                                         .sequence = {.id = self->number},
-                                         .fd = -1}};
-                (void)bh__order_run(device, &job);
-            }
-            for (uint32_t i = 0; i < self->module_count; i++) self->modules[i]->pins--;
-            delete (self);
-            next = device->sequence.list;
-        }
-        self = next;
+/* Has the workers forget it. False: no host memory. */
+static bool drop_in_workers(bh__device *device, const bh__sequence *self) {
+    const bh__order drop = {
+        .type = BH__MSG_SEQUENCE_DROP, .sequence = {.id = self->number}, .fd = -1};
+    return !self->defined || bh__order_post(device, &drop);
+}
+
+void bh__sequences_sweep(bh__device *device) {
+    for (bh__sequence *self = device->sequence.list, *next; self; self = next) {
+        next = self->next;
+        if (!self->released || self->state == BH__SEQUENCE_DEFINING || !is_idle(device, self) ||
+            !drop_in_workers(device, self))
+            continue;
+        unlink_from(device, self);
+        for (uint32_t i = 0; i < self->module_count; i++)
+            bh__module_unpin(device, self->modules[i]);
+        delete (self);
     }
 }
 
@@ -144,7 +142,7 @@ bh_status bh_sequence_begin(bh_device handle, const bh_sequence_options *given, 
     if (check_sequence_options(given, &options) != BH_OK) return bh__last()->status;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
-    sweep(device);
+    bh__sequences_sweep(device);
     bh_status status = BH_OK;
     bh__sequence *self = calloc(1, sizeof *self);
     if (!self) {
@@ -181,7 +179,7 @@ bh_status bh_sequence_release(bh_sequence handle) {
         for (uint32_t i = 0; i < self->binding_count; i++)
             release_memory(device, self->bindings[i].memory);
         self->binding_count = self->binding_table_size = 0;
-        if (bh__takes_work(device)) sweep(device);
+        bh__sequences_sweep(device);
     }
     bh__device_unlock(device);
     return self ? BH_OK : bh__last()->status;

@@ -15,6 +15,8 @@ void bh__sequence_commit(bh__sequence *sequence);
 /* A request that replays it was submitted. */
 void bh__sequence_note(bh__sequence *sequence, const bh__sequence_body *replay, uint32_t lane,
                        uint64_t position);
+/* Drops sequences that were released and that nothing uses, also in the workers. */
+void bh__sequences_sweep(bh__device *device);
 /* Frees all sequences. The device is being freed. */
 void bh__sequences_free(bh__device *device);
 const char *bh__sequence_name(const bh__sequence *sequence);

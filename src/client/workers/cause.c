@@ -18,6 +18,7 @@ void bh__cause_of_end(const bh__worker *worker, const bh__process_end *end, bh__
                        end->signal == SIGFPE || end->signal == SIGABRT || end->signal == SIGTRAP ||
                        end->signal == SIGSYS);
     out->status = crashed ? BH_E_FAULT : BH_E_LOST;
+    out->exited = end->known && !end->signal;
     const char *fix = crashed ? "run the kernel alone and under checks"
                               : "find out who killed the worker; submit the work again";
     if (end->known && end->signal) {

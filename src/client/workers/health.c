@@ -105,6 +105,13 @@ void bh__health_note(bh__device *device) {
     tell_watchers(device, &now);
 }
 
+void bh__health_note_stopping(bh__device *device, const bh_error *reason) {
+    bh_health now = read_health(device, BH_HEALTH_REPLACING);
+    snprintf(now.reason, sizeof now.reason, "stopping: %.*s", (int)sizeof now.reason - 11,
+             reason->message);
+    publish(device, &now);
+}
+
 void bh__health_note_stop(bh__device *device, const bh_error *reason) {
     bh_health now = read_health(device, BH_HEALTH_STOPPED);
     now.standbys_ready = 0;

@@ -14,6 +14,7 @@ typedef struct bh__cause {
     bool overdue;  /* its oldest order timed out */
     bool innocent; /* the named request did not cause it: the worker was stuck */
     bool stuck;    /* the worker was alive and made no progress */
+    bool exited;   /* it ended itself */
     uint32_t lane;
     uint64_t sequence; /* 0: not known; otherwise `lane` is known too */
     uint64_t address;  /* of the bad access, if `bytes` is not 0 */
@@ -52,6 +53,8 @@ void bh__health_note(bh__device *device);
 /* The same before the device stops, so that a thread that sees the verdict of a ticket also sees
  * the device stopped. Watchers are told by the next bh__health_note. */
 void bh__health_note_stop(bh__device *device, const bh_error *reason);
+/* No worker takes over any more, and what was done is still being saved. Watchers are not told. */
+void bh__health_note_stopping(bh__device *device, const bh_error *reason);
 /* When the oldest request that runs was first seen; 0: none runs. */
 void bh__health_note_running(bh__device *device, uint64_t since);
 

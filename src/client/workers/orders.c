@@ -435,7 +435,8 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
                  bh__order_name(order->type));
         return;
     }
-    bool only_this_worker = order->type == BH__MSG_FIT || order->type == BH__MSG_DEBUG;
+    bool refused = order->type == BH__MSG_MODULE_NATIVE && job->error.message[0];
+    bool only_this_worker = order->type == BH__MSG_FIT || order->type == BH__MSG_DEBUG || refused;
     for (uint32_t i = 0; !only_this_worker && i < BH__AREAS; i++) {
         bh__worker *other = &device->workers.workers[i];
         if (bh__is_standby(device, other) && other->state == BH__WORKER_STANDBY)

@@ -88,6 +88,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
     bh__device_freeze(device);
     bh__lock_give(&device->lock);
     bury_all(device);
+    if (verdict == BH_E_STOPPED) bh__health_note_stopping(device, reason);
     if (running || verdict == BH_E_CANCELLED) reap_all(device, patience);
     if (verdict == BH_E_STOPPED) bh__managed_fetch_results(device);
     bh__lock_take(&device->lock);
@@ -230,9 +231,9 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__worker *worker = device->workers.active;
     bh__area *area = bh__worker_area(device, worker);
     device->workers.loss_detected_ns = bh__now_ns();
-    bh__order_blame blame = cause->status == BH_E_FAULT && !cause->sequence ? BH__BLAME_SENT
-                            : worker->unfit                                 ? BH__BLAME_SENT
-                                                                            : BH__BLAME_NONE;
+    bool own_doing = cause->status == BH_E_FAULT || cause->exited;
+    bh__order_blame blame =
+        (own_doing && !cause->sequence) || worker->unfit ? BH__BLAME_SENT : BH__BLAME_NONE;
     if (cause->overdue) blame = BH__BLAME_OVERDUE;
     bh__orders_recover(device, worker, blame, &cause->error, &device->workers.backlog);
     bh__lock_take(&device->lock);

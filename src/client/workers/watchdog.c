@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "base/futex.h"
 #include "client/callback/callback.h"
+#include "client/core/hooks.h"
 #include "client/queue/queue.h"
 #include "client/queue/walk.h"
 #include "client/workers/internal.h"
@@ -446,6 +447,7 @@ static bool watch_lanes(bh__device *device, summary *all, uint64_t *step, bh__ca
         all->slow |= bh__order_is_slow(order);
     bh__lock_take(&device->lock);
     wake_overdue(device);
+    bh__hooks.reclaim(device);
     bool stuck = check_lanes(device, all, step, out);
     shorten_for_deadlines(device, step);
     if (!stuck) stop_when_idle(device, all);

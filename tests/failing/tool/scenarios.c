@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done while calls fail. Each step is tried whatever became of those before it, as long as
  * it has what it needs; what was made is let go again. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,8 +282,16 @@ static void act_sequence(world *w) {
 /* ---- losses ---- */
 
 static void watch(void *context, const bh_event *event) {
-    (void)context;
-    (void)event;
+    if (event->kind == BH_EVENT_LOSS)
+        atomic_store((_Atomic uint64_t *)context, event->loss->number);
+}
+
+/* Several losses may be told as one, the newest. */
+static void check_told(world *w, const _Atomic uint64_t *told) {
+    bh_health health = BH_INIT(health);
+    if (TRY(w, bh_device_get_health(w->device, &health)) &&
+        TRY(w, bh_device_sync(w->device, WAIT_NS)))
+        HOLDS(w, atomic_load(told) >= health.losses);
 }
 
 static void act_loss(world *w) {
@@ -292,15 +301,18 @@ static void act_loss(world *w) {
     char report[16384];
     size_t length;
     bool filled = kept.id && TRY(w, bh_buffer_fill(kept, 0, 256, "\4", 1));
+    static _Atomic uint64_t told;
     bh_watch mine;
-    bool watched = TRY(w, bh_watch_open(w->device, NULL, watch, NULL, &mine));
+    bool watched = TRY(w, bh_watch_open(w->device, NULL, watch, &told, &mine));
+    bool lost = false;
     if (poke.id && TRY(w, bh_launch(poke, BH_GRID(1, 1), BH_ARGS((uint64_t)16, 1u), NULL, &done)) &&
         TRY_OR(w, BH_E_FAULT, bh_wait(done, WAIT_NS)))
-        TRY(w, bh_device_get_report(w->device, 0, report, sizeof report, &length));
+        lost = TRY(w, bh_device_get_report(w->device, 0, report, sizeof report, &length));
     world_works(w);
     uint32_t word = 0;
     if (filled && TRY(w, bh_buffer_read(kept, 128, &word, sizeof word)))
         HOLDS(w, word == 0x04040404);
+    if (watched && lost) check_told(w, &told);
     if (watched) TRY(w, bh_watch_release(mine));
     let_go(w, kept);
     TRY(w, bh_device_sync(w->device, WAIT_NS));

@@ -138,6 +138,14 @@ static void last_words(void) {
     raise(SIGABRT);
 }
 
+static void exits_at_code(void) {
+    _exit(1);
+}
+
+static void crashes_at_code(void) {
+    raise(SIGSEGV);
+}
+
 const hostility ends[] = {
     {.name = "exit_at_once", .boot = exit_at_once},
     {.name = "crash_at_once", .boot = crash_at_once},
@@ -158,5 +166,7 @@ const hostility ends[] = {
     {.name = "hangs_up", .strike = hangs_up},
     {.name = "closes_all", .strike = closes_all},
     {.name = "last_words", .strike = last_words},
+    {.name = "exits_at_code", .native = exits_at_code},
+    {.name = "crashes_at_code", .native = crashes_at_code},
 };
 const size_t end_count = sizeof ends / sizeof *ends;

@@ -34,6 +34,8 @@ typedef struct hostility {
     bool (*execute)(const bh__work *work, bh_status *status, bh_error *error);
     /* What a module is said to hold: spoils the bytes of the description. */
     void (*describe_module)(uint8_t *blob, uint64_t bytes);
+    /* Native code for a module has come. */
+    void (*native)(void);
     /* A descriptor in place of one that goes with an answer; -1: none. */
     int (*descriptor)(uint64_t bytes);
     /* In place of waking who sleeps on a word of the control block. */

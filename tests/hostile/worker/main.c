@@ -109,6 +109,13 @@ static bh_status load_module(bh__device_instance *device, uint32_t id, const voi
     return BH_OK;
 }
 
+static bh_status take_native(bh__device_instance *device, uint32_t id, const void *data,
+                             size_t bytes, bh_error *error) {
+    const hostility *one = PICK(native); /* whenever it comes */
+    if (one) one->native();
+    return bh__cpu_device.module_native(device, id, data, bytes, error);
+}
+
 static bh_status execute(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     const hostility *one = is_awake() ? PICK(execute) : NULL;
     bh_status status;
@@ -197,6 +204,7 @@ int main(int argc, char **argv) {
         ops.open = open_device;
         ops.chunk_create = create_chunk;
         ops.module_load = load_module;
+        ops.module_native = take_native;
         ops.execute = execute;
         start_striking();
     }

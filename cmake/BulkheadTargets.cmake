@@ -62,7 +62,7 @@ endfunction()
 function(bulkhead_interop_library)
     bulkhead_objects(objects ${ARGN})
     add_library(bulkhead_cuda_shared SHARED ${objects} "${PROJECT_SOURCE_DIR}/src/error/error.c"
-                "${PROJECT_SOURCE_DIR}/src/cuda/driver/driver.c")
+                "${PROJECT_SOURCE_DIR}/src/base/plain_text.c" "${PROJECT_SOURCE_DIR}/src/cuda/driver/driver.c")
     add_library(Bulkhead::cuda ALIAS bulkhead_cuda_shared)
     set_target_properties(bulkhead_cuda_shared PROPERTIES
         OUTPUT_NAME bulkhead-cuda VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}

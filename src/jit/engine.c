@@ -67,7 +67,8 @@ static void add_attribute(bh__jit_unit *u, const char *name, const char *value) 
     LLVMAddAttributeAtIndex(u->function, LLVMAttributeFunctionIndex, a);
 }
 
-/* Vectors as wide as the processor has them. */
+/* Vectors as wide as the processor has them. A large frame touches each of its pages in order, so
+ * that one that does not fit ends at the guard page, and LLVM tells of one that is too large. */
 static void set_attributes(bh__jit_unit *u) {
     bool wide = strstr(engine.features, "+avx512vl") != NULL;
     unsigned id = LLVMGetEnumAttributeKindForName("nounwind", 8);
@@ -77,6 +78,28 @@ static void set_attributes(bh__jit_unit *u) {
     add_attribute(u, "target-features", engine.features);
     add_attribute(u, "prefer-vector-width", wide ? "512" : "256");
     add_attribute(u, "min-legal-vector-width", wide ? "512" : "256");
+    add_attribute(u, "probe-stack", "inline-asm");
+    char most[16];
+    snprintf(most, sizeof most, "%u", (unsigned)BH__JIT_MAX_STACK);
+    add_attribute(u, "warn-stack-size", most);
+}
+
+/* What LLVM tells while it makes the code: nothing is printed, and the first refusal stays. */
+static void hear(LLVMDiagnosticInfoRef told, void *context) {
+    bh__jit_unit *u = context;
+    LLVMDiagnosticSeverity severity = LLVMGetDiagInfoSeverity(told);
+    char *text = LLVMGetDiagInfoDescription(told);
+    bool stack = strstr(text, "stack frame size") != NULL;
+    const char *number = strchr(text, '(');
+    unsigned long bytes = number != NULL ? strtoul(number + 1, NULL, 10) : 0;
+    if (stack && !u->refused) {
+        bh__jit_refuse(u, "its code needs %lu bytes of stack; %u is the limit", bytes,
+                       (unsigned)BH__JIT_MAX_STACK);
+    } else if (severity == LLVMDSError && !u->refused) {
+        bh__jit_refuse(u, "LLVM: %.80s", text);
+    }
+    u->refused |= stack || severity == LLVMDSError;
+    LLVMDisposeMessage(text);
 }
 
 static bool optimise(bh__jit_unit *u) {
@@ -135,10 +158,15 @@ static bool is_portable(bh__jit_unit *u) {
 static bool emit(bh__jit_unit *u) {
     char *error = NULL;
     LLVMMemoryBufferRef object;
+    LLVMContextSetDiagnosticHandler(u->context, hear, u);
     if (LLVMTargetMachineEmitToMemoryBuffer(engine.machine, u->module, LLVMObjectFile, &error,
                                             &object)) {
         bh__jit_refuse(u, "LLVM: %.80s", error);
         LLVMDisposeMessage(error);
+        return false;
+    }
+    if (u->refused) {
+        LLVMDisposeMemoryBuffer(object);
         return false;
     }
     const char *why =
@@ -186,7 +214,7 @@ static bool make(bh__jit_unit *u) {
     }
     bh__jit_classify(u);
     bh__jit_find_nans(u);
-    if (!bh__jit_find_ranges(u)) {
+    if (!bh__jit_fits_stack(u) || !bh__jit_find_ranges(u)) {
         return false;
     }
     u->context = LLVMContextCreate();

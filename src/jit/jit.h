@@ -16,10 +16,11 @@ enum {
 
 /* Limits, so that no kernel keeps the compiler busy for long: what is larger is not taken. */
 enum {
-    BH__JIT_MAX_CODE = 3000,  /* instructions of a kernel */
-    BH__JIT_MAX_ROWS = 1500,  /* registers */
-    BH__JIT_MAX_SIZE = 30000, /* LLVM instructions made of it */
-    BH__JIT_MAX_MOVES = 20000 /* registers that are alive where blocks begin, added up */
+    BH__JIT_MAX_CODE = 3000,      /* instructions of a kernel */
+    BH__JIT_MAX_ROWS = 1500,      /* registers */
+    BH__JIT_MAX_SIZE = 30000,     /* LLVM instructions made of it */
+    BH__JIT_MAX_MOVES = 20000,    /* registers that are alive where blocks begin, added up */
+    BH__JIT_MAX_STACK = 256 << 10 /* bytes: half of what a lane's thread has */
 };
 
 /* What the code is made for, besides the kernel. */

@@ -414,6 +414,41 @@ static bool find_live(bh__jit_unit *u) {
     return true;
 }
 
+/* ---- the stack ---- */
+
+static uint32_t bytes_of(const bh__jit_unit *u, const bh__jit_row *r) {
+    uint32_t lanes = r->class == CLASS_VARYING ? LANES : r->parted ? u->parts : 1;
+    return r->kind == KIND_WIDE ? 8 * lanes : r->kind == KIND_WORD ? 4 * lanes : 4;
+}
+
+static uint32_t bytes_alive(const bh__jit_unit *u, const uint64_t *live) {
+    uint32_t bytes = 0;
+    for (uint32_t n = 0; n < u->row_count; n++) {
+        bytes += ROW_IN(live, n) ? bytes_of(u, &u->rows[n]) : 0;
+    }
+    return bytes;
+}
+
+bool bh__jit_fits_stack(bh__jit_unit *u) {
+    uint64_t *live = bh__arena_alloc(&u->arena, u->words + 1, sizeof *live);
+    uint32_t most = 0;
+    if (live == NULL) {
+        return no_memory(u);
+    }
+    for (uint32_t n = 0; n < u->block_count; n++) {
+        const bh__jit_block *b = &u->blocks[n];
+        live_at_end(u, b, live);
+        for (uint32_t at = b->end; at > b->first; at--) {
+            step_backwards(&u->steps[at - 1], live);
+            uint32_t bytes = bytes_alive(u, live);
+            most = bytes > most ? bytes : most;
+        }
+    }
+    return most <= BH__JIT_MAX_STACK ||
+           bh__jit_refuse(u, "its registers need %u bytes of stack at once; %u is the limit",
+                          (unsigned)most, (unsigned)BH__JIT_MAX_STACK);
+}
+
 bool bh__jit_plan(bh__jit_unit *u) {
     return list_steps(u) && list_rows(u) && list_refs(u) && list_blocks(u) && find_live(u);
 }

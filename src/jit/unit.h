@@ -192,6 +192,7 @@ typedef struct bh__jit_unit {
     bool guarded;
     LLVMValueRef guard_bit; /* i1 where the guard is the same in all lanes, else NULL */
     bool failed;            /* out of memory */
+    bool refused;           /* by LLVM, while it made the code: engine.c */
 } bh__jit_unit;
 
 #define ROW_IN(set, n)  ((set)[(n) / 64] >> ((n) % 64) & 1)
@@ -206,6 +207,8 @@ bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *co
                           const bh__ptx_insn *insn, bool *uniform);
 /* plan.c: steps, rows, blocks, what is alive where. False: not taken. */
 bool bh__jit_plan(bh__jit_unit *u);
+/* Whether the registers that are alive at once do. After bh__jit_classify. False: not taken. */
+bool bh__jit_fits_stack(bh__jit_unit *u);
 /* Rows that are alive before a step; `out` has u->words words. */
 void bh__jit_live_before(const bh__jit_unit *u, uint32_t step, uint64_t *out);
 int32_t bh__jit_row_index(const bh__jit_unit *u, int32_t row);

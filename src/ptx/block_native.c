@@ -12,6 +12,8 @@
 
 #include "ptx/run/exec.h"
 
+/* Without allocations of its own on the stack (stack_row) a kernel's frames are alike in all warps:
+ * native code goes from warp to warp with the x->local_end of the first. */
 bool bh__ptx_block_takes_native(const bh__ptx_block *b, const bh__ptx_function *f) {
     const bh__ptx_exec *x = &b->x;
     return x->grid->compiled != NULL && x->check == NULL && x->tracing == NULL &&

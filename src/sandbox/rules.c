@@ -151,8 +151,7 @@
 #define OLD_SYSTEM(X)
 #endif
 
-/* Shared memory, semaphores and queues that any process of the user may have. No driver needs
- * them. */
+/* Shared memory, semaphores and queues that any process of the user may open. */
 #define EXCHANGES(X)                                                                               \
     X(shmget)                                                                                      \
     X(shmat)                                                                                       \

@@ -64,6 +64,70 @@ TEST(a_successor_has_the_code_without_compiling) {
     CHECK_EQ(info_of(rig_kernel(&r, "iota")).executor, BH_EXECUTOR_JIT);
 }
 
+/* Each of `count` registers is the sum of the two before, then all are used in turn, the last one
+ * first: none can be forgotten in between. */
+static char *many_alive(unsigned count) {
+    size_t room = 512 + count * 120, at = 0;
+    char *text = malloc(room);
+    REQUIRE(text != NULL);
+#define ADD(...) at += (size_t)snprintf(text + at, room - at, __VA_ARGS__)
+    ADD(".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".visible .entry alive(.param .u64 p) {\n.reg .b64 %%r<%u>; .reg .b64 %%a, %%p;\n"
+        ".reg .b32 %%t;\nld.param.u64 %%p, [p]; mov.u32 %%t, %%tid.x;\n"
+        "mad.wide.u32 %%p, %%t, 8, %%p; ld.global.u64 %%r0, [%%p]; not.b64 %%r1, %%r0;\n"
+        "mov.u64 %%a, 0;\n",
+        count);
+    for (unsigned i = 2; i < count; i++) ADD("add.u64 %%r%u, %%r%u, %%r%u;\n", i, i - 1, i - 2);
+    for (unsigned i = count; i > 0; i--)
+        ADD("%s %%a, %%a, %%r%u;\n", i % 2 ? "add.u64" : "xor.b64", i - 1);
+    ADD("st.global.u64 [%%p], %%a; ret; }\n");
+#undef ADD
+    return text;
+}
+
+static uint64_t value_of_many(uint64_t x, unsigned count) {
+    uint64_t all[1500], a = 0;
+    all[0] = x;
+    all[1] = ~x;
+    for (unsigned i = 2; i < count; i++) all[i] = all[i - 1] + all[i - 2];
+    for (unsigned i = count; i > 0; i--) a = i % 2 ? a + all[i - 1] : a ^ all[i - 1];
+    return a;
+}
+
+static void check_many_alive(bh_device device, bh_kernel kernel, unsigned count) {
+    uint64_t words[64];
+    bh_buffer x;
+    for (uint32_t i = 0; i < 64; i++) words[i] = i * 77 + 1;
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U64, 64, NULL, &x));
+    REQUIRE_OK(bh_buffer_write(x, 0, words, sizeof words));
+    REQUIRE_OK(run_now(kernel, BH_GRID(64, 64), BH_ARGS(BH_INOUT(x))));
+    REQUIRE_OK(bh_buffer_read(x, 0, words, sizeof words));
+    for (uint32_t i = 0; i < 64; i++) CHECK_EQ(words[i], value_of_many(i * 77 + 1, count));
+    CHECK_OK(bh_buffer_release(x));
+}
+
+/* The stack of a lane's thread has room for the code's and for the handlers that it calls: 1,100
+ * registers of 256 bytes are more than the half that the code may take. */
+TEST_TIMEOUT(code_that_needs_too_much_stack_is_not_taken, 120) {
+    static const unsigned counts[] = {50, 150, 1100, 1400};
+    bh_device_options options = options_for(BH_EXECUTE_JIT);
+    bh_device device;
+    REQUIRE_OK(bh_device_open(&options, &device));
+    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+        char *text = many_alive(counts[n]);
+        bh_kernel kernel = get_kernel(load_module(device, text), "alive");
+        free(text);
+        bh_kernel_info info = info_of(kernel);
+        if (counts[n] < 1100)
+            need_native(kernel);
+        else
+            CHECK_STR_CONTAINS(info.executor_note, "bytes of stack at once; 262144 is the limit");
+        CHECK(counts[n] < 1100 || info.executor != BH_EXECUTOR_JIT);
+        check_many_alive(device, kernel, counts[n]);
+    }
+    REQUIRE_OK(bh_device_close(device));
+}
+
 static rig open_with_compiler(const char *script, uint32_t executor) {
     if (!getenv("BULKHEAD_BUILD_DIR")) SKIP("BULKHEAD_BUILD_DIR is not set");
     bh_device_options options = options_for(executor);

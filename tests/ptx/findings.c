@@ -793,6 +793,35 @@ TEST(a_read_out_of_bounds_gives_zero_and_a_write_is_dropped) {
     bh__ptx_check_destroy(check);
 }
 
+/* Copies that nobody waits for: the list of them has an end, and the report says that something went
+ * unchecked. What they wrote counts as written. */
+TEST(copies_that_nobody_waits_for_are_not_remembered_for_ever) {
+    kernel k;
+    uint32_t count;
+    bh__ptx_check *check = bh__ptx_check_create();
+    REQUIRE(check != NULL);
+    prepare_memory();
+    REQUIRE_EQ(kernel_open(&k,
+                           K("mov.u32 %r5, 0;\n"
+                             "AGAIN: cp.async.ca.shared.global [%r1], [%rd1], 4;\n"
+                             "add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 5000;\n@%p1 bra AGAIN;\n"
+                             "cp.async.ca.shared.global [%r1+1024], [%rd1], 4;\n"
+                             "cp.async.wait_all; ld.shared.u32 %r6, [%r1+1024];\n"
+                             "setp.eq.u32 %p1, %r6, 77;\n@%p1 st.global.u32 [%rd1], 1;"),
+                           32, data, sizeof data),
+               BH_OK);
+    k.range.map = map;
+    k.range.marks = marks;
+    k.grid.check = check;
+    bh__ptx_check_begin(check);
+    run_clusters(&k, 1000000);
+    CHECK(!bh__ptx_check_end(check));
+    (void)bh__ptx_check_findings(check, &count);
+    CHECK_EQ(count, 0);
+    kernel_close(&k);
+    bh__ptx_check_destroy(check);
+}
+
 TEST(a_race_has_both_sides) {
     bh__ptx_check *check = run_wrong(
         PTX_HEAD ".visible .entry k(.param .u64 p) { .reg .b64 %a; .reg .b32 %t; .reg .pred %p;\n"

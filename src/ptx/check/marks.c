@@ -182,7 +182,13 @@ void bh__check_written(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_
 
 /* ---- cp.async ---- */
 
+/* More copies than that are not on their way to different words of shared memory. */
+enum { MAX_COPIES = 1 << 16 };
+
 static bool room_for_copies(bh__check_block *c, size_t more) {
+    if (c->copy_count + more > MAX_COPIES) {
+        return false;
+    }
     if (c->copy_count + more > c->copy_capacity) {
         size_t capacity = (c->copy_count + more) * 2;
         bh__check_copy *copies = realloc(c->copies, capacity * sizeof *copies);
@@ -199,6 +205,9 @@ void bh__check_copy_begun(bh__ptx_exec *x, const bh__check_access *to, uint32_t 
     bh__check_block *c = x->block->check;
     if (!room_for_copies(c, LANES)) {
         atomic_store(&x->check->incomplete, true);
+        FOR_LANES_IN_ORDER(mask) {
+            memset(c->shared_marks + to->canonical[l], MARK_WRITTEN, to->bytes);
+        }
         return;
     }
     FOR_LANES_IN_ORDER(mask) {

@@ -43,7 +43,11 @@ enum { /* tags */
        OP_REGX = 0x90
 };
 
-enum { MAX_DEPTH_OF_SCOPES = 64, MAX_TYPES = 16, MAX_VARIABLES = 100000 };
+enum { MAX_DEPTH_OF_SCOPES = 64, MAX_TYPES = 16, MAX_VARIABLES = 100000, MAX_NAME = 256 };
+
+/* Entries, attributes and bytes of names that are looked at, so that no text keeps a reader busy for
+ * long; what was found by then is shown. */
+#define MAX_WORK ((uint64_t)1 << 26)
 
 /* A text file of labels, so that each is found quickly. */
 typedef struct label {
@@ -56,7 +60,8 @@ typedef struct reader {
     bh__ptx_variables *out;
     const bh__ptx_section_bytes *in; /* that is read */
     uint32_t at;
-    bool bad;                        /* read past its end */
+    uint64_t *work;                  /* that is left: MAX_WORK */
+    bool bad;                        /* read past its end, or too much work */
     uint32_t unit, unit_end, abbrev; /* of the unit that is read */
     uint16_t version;
     label *labels;
@@ -102,6 +107,11 @@ static uint64_t leb(reader *r) {
     return value;
 }
 
+static void spend(reader *r, uint64_t work) {
+    r->bad |= work > *r->work;
+    *r->work -= work > *r->work ? *r->work : work;
+}
+
 static void skip(reader *r, uint64_t bytes) {
     if (r->bad || bytes > r->in->count - r->at) {
         r->bad = true;
@@ -111,11 +121,13 @@ static void skip(reader *r, uint64_t bytes) {
 }
 
 static const char *string_at(reader *r, const bh__ptx_section_bytes *in, uint64_t at) {
-    if (at >= in->count || memchr(in->at + at, 0, in->count - at) == NULL) {
+    if (at >= in->count) {
         return NULL;
     }
-    (void)r;
-    return (const char *)in->at + at;
+    const char *from = (const char *)in->at + at;
+    size_t room = in->count - at, length = strnlen(from, room);
+    spend(r, length);
+    return length < room ? from : NULL;
 }
 
 /* ---- labels ---- */
@@ -304,8 +316,9 @@ static bool find_abbreviation(reader *in, uint64_t code, reader *abbrev) {
         }
         leb(abbrev);
         skip(abbrev, 1);
-        while ((leb(abbrev) | leb(abbrev)) != 0 && !abbrev->bad) {
-        }
+        do {
+            spend(abbrev, 1);
+        } while ((leb(abbrev) | leb(abbrev)) != 0 && !abbrev->bad);
     }
 }
 
@@ -444,7 +457,8 @@ static void note_variable(reader *r, const entry *e, uint32_t from, uint32_t to)
         v.name = v.name != NULL ? v.name : origin.name;
         type = type != 0 ? type : origin.type;
     }
-    if (v.name == NULL || from >= to || !find_location(r, e, &v) || out->count >= MAX_VARIABLES) {
+    if (v.name == NULL || strnlen(v.name, MAX_NAME) == MAX_NAME || from >= to ||
+        !find_location(r, e, &v) || out->count >= MAX_VARIABLES) {
         return;
     }
     find_type(r, type, &v);
@@ -525,6 +539,8 @@ void bh__ptx_variables_read(const bh__ptx_module *m, bh__ptx_variables *out) {
     bh__ptx_section_read(m, ".debug_abbrev", &out->abbrev);
     bh__ptx_section_read(m, ".debug_str", &out->str);
     reader r = {.m = m, .out = out, .in = &out->info};
+    uint64_t work = MAX_WORK;
+    r.work = &work;
     if (find_labels(&r)) {
         read_units(&r);
     }

@@ -6,9 +6,10 @@
 #include "ptx/debug/debug.h"
 
 enum {
-    STATE_BYTES = 24 * 1024, /* fits a message to the application */
-    SHOWN_FRAMES = 8,        /* innermost */
-    SHOWN_REGISTERS = 64,    /* of a kind, of a frame */
+    STATE_BYTES = 24 * 1024,  /* fits a message to the application */
+    SHOWN_FRAMES = 8,         /* innermost */
+    SHOWN_REGISTERS = 64,     /* of a kind, of a frame */
+    SEARCHED_VARIABLES = 256, /* of the source, of a frame: each is compared with all others */
     QUOTED = 99
 };
 
@@ -90,13 +91,18 @@ static void put_variables(const listing *l, const bh__ptx_variables *variables,
                           const bh__ptx_exec *x) {
     bh__ptx_string *text = l->text;
     const frame *in = l->in;
-    uint32_t place = x->module->sites[in->code].text, shown = 0;
+    uint32_t place = x->module->sites[in->code].text, shown = 0, searched = 0;
     for (uint32_t n = 0; n < variables->count && shown < SHOWN_REGISTERS; n++) {
         const bh__ptx_source_variable *v = &variables->list[n];
         char value[200];
         bh__ptx_string one = {.at = value, .capacity = sizeof value};
-        if (place < v->from || place >= v->to ||
-            bh__ptx_variables_find(variables, v->name, place) != v ||
+        if (place < v->from || place >= v->to) {
+            continue;
+        }
+        if (searched++ == SEARCHED_VARIABLES) {
+            break;
+        }
+        if (bh__ptx_variables_find(variables, v->name, place) != v ||
             !bh__ptx_variable_value(&one, v, x, l->w, in->base, l->lane)) {
             continue;
         }

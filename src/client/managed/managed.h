@@ -52,8 +52,8 @@ bh_status bh__managed_write_back(bh__device *device, bh__lane *lane, uint64_t se
 /* The same, and waits until all are written back. BH_E_TIMEOUT: they are not yet. */
 bh_status bh__managed_write_back_wait(bh__device *device, bh__lane *lane, uint64_t sequence,
                                       uint64_t deadline);
-/* The device closes: the same, also for results in buffers that later requests in flight write. For
- * them nobody but this call waits: they may be cancelled. Does not wait after the deadline. */
+/* The same when the device closes, until the deadline; 0: only starts it. Results are not left to
+ * later requests that write the buffer, because those may be cancelled. */
 void bh__managed_drain(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline);
 /* The device stops: its workers have ended, and every request that is not done has its verdict.
  * Tickets whose results in transparent buffers are not written back fail, if the program was not

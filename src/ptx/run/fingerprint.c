@@ -27,6 +27,8 @@ static uint64_t layout(void) {
         offsetof(bh__ptx_warp, regs),   offsetof(bh__ptx_warp, pc),
         offsetof(bh__ptx_block, image), offsetof(bh__ptx_block, live_threads),
         offsetof(bh__ptx_block, id),    offsetof(bh__ptx_image, variables),
+        offsetof(bh__ptx_exec, stack),  offsetof(bh__ptx_exec, local_end),
+        offsetof(bh__ptx_warp, local),  offsetof(bh__ptx_warp, local_stride),
     };
     uint64_t hash = CONTRACT;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) hash = mix(hash, numbers[i]);

@@ -793,8 +793,8 @@ TEST(a_read_out_of_bounds_gives_zero_and_a_write_is_dropped) {
     bh__ptx_check_destroy(check);
 }
 
-/* Copies that nobody waits for: the list of them has an end, and the report says that something went
- * unchecked. What they wrote counts as written. */
+/* Copies that nobody waits for: the list of them has an end, and the report says that something
+ * went unchecked. What they wrote counts as written. */
 TEST(copies_that_nobody_waits_for_are_not_remembered_for_ever) {
     kernel k;
     uint32_t count;

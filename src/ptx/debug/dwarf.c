@@ -45,8 +45,8 @@ enum { /* tags */
 
 enum { MAX_DEPTH_OF_SCOPES = 64, MAX_TYPES = 16, MAX_VARIABLES = 100000, MAX_NAME = 256 };
 
-/* Entries, attributes and bytes of names that are looked at, so that no text keeps a reader busy for
- * long; what was found by then is shown. */
+/* Entries, attributes and bytes of names that are looked at, so that no text keeps a reader busy
+ * for long; what was found by then is shown. */
 #define MAX_WORK ((uint64_t)1 << 26)
 
 /* A text file of labels, so that each is found quickly. */

@@ -182,9 +182,9 @@ typedef struct bh_device_options bh_device_options; /* see "device options" */
  * its own, which cannot harm each other. */
 BH_API bh_status bh_device_open(const bh_device_options *options, bh_device *out);
 
-/* Lets submitted work finish for close_timeout_ns, cancels the rest (BH_E_CANCELLED), runs the
- * callbacks that are due, ends the workers, and frees everything that belongs to the device. Its
- * tickets can still be queried afterwards. */
+/* Lets submitted work finish for close_timeout_ns, and results in transparent buffers reach the
+ * host; cancels the rest (BH_E_CANCELLED), runs the callbacks that are due, ends the workers, and
+ * frees everything that belongs to the device. Its tickets can still be queried afterwards. */
 BH_API bh_status bh_device_close(bh_device device);
 
 /* ---- modules and kernels (compiling: compile.h; details: kernel.h) ---- */

@@ -140,6 +140,7 @@ static void *strike(void *unused) {
 
 static void start_striking(void) {
     pthread_t thread;
+    if (hostile.awake_after_ms == 0) atomic_store(&hostile.awake, true); /* before any work */
     if (pthread_create(&thread, NULL, strike, NULL) != 0) _exit(1);
     pthread_detach(thread);
 }

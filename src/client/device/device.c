@@ -515,8 +515,9 @@ static bool is_own_thread(bh__device *device) {
 
 /* Starts the write-back of the results that are complete, and notes which are written back. */
 static void write_back_done(bh__device *device) {
-    for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         bh__lane *lane = &device->lanes[i];
+        if (atomic_load(&lane->tail) == 0) continue;
         bh__lock_take(&device->lock);
         uint64_t done = lane->exists ? bh__lane_done(device, lane) : 0;
         bh__lock_give(&device->lock);

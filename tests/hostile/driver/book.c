@@ -44,10 +44,22 @@ void book_note(bh_ticket ticket, bh_status status) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Callbacks may note answers meanwhile. */
+static bool page(uint32_t number, entry *out) {
+    pthread_mutex_lock(&lock);
+    bool there = number < count;
+    if (there) *out = book[number];
+    pthread_mutex_unlock(&lock);
+    return there;
+}
+
 void book_check(void) {
-    for (uint32_t i = 0; i < count; i++) compare(&book[i], AT_ONCE(bh_wait(book[i].ticket, 0)));
+    entry noted;
+    for (uint32_t i = 0; page(i, &noted); i++) compare(&noted, AT_ONCE(bh_wait(noted.ticket, 0)));
 }
 
 void book_clear(void) {
+    pthread_mutex_lock(&lock);
     count = 0;
+    pthread_mutex_unlock(&lock);
 }

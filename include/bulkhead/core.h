@@ -157,7 +157,9 @@ enum {
     BH_F16 = 9,
     BH_BF16 = 10,
     BH_F32 = 11,
-    BH_F64 = 12
+    BH_F64 = 12,
+    BH_C64 = 13, /* complex: two BH_F32, the real part first */
+    BH_C128 = 14 /* complex: two BH_F64 */
 };
 BH_API size_t bh_type_size(bh_type type);      /* in bytes; 0 for an unknown type */
 BH_API const char *bh_type_name(bh_type type); /* "f32"; "?" for an unknown type */
@@ -398,6 +400,9 @@ enum {
     BH_DEVICE_CORE_DUMPS = 1u << 4
 };
 
+/* Libraries that workers may load, for the operations of blas.h. */
+enum { BH_LIBRARY_BLAS = 1u << 0 };
+
 /* Decides what follows from a loss: observe.h. */
 typedef struct bh_loss bh_loss;
 typedef struct bh_verdict bh_verdict;
@@ -450,6 +455,9 @@ typedef struct bh_device_options {
     uint32_t executor;      /* BH_EXECUTE_... (kernel.h): who runs kernels on the CPU device */
     uint64_t print_limit;   /* maximum bytes of kernel output that wait for watchers (observe.h);
                              default 1 MiB */
+    uint32_t libraries; /* BH_LIBRARY_...: those that library calls may use; default none. Workers
+                           of the CPU device load them when they start: library.h */
+    uint32_t reserved;
 } bh_device_options;
 
 /* ---- devices: properties, health, waiting ---- */

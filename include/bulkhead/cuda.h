@@ -72,7 +72,14 @@ BH_API bh_status bh_cuda_unmap(const bh_cuda_mapping *mapping);
  */
 
 enum { BH_DL_CPU = 1, BH_DL_CUDA = 2, BH_DL_CUDA_HOST = 3, BH_DL_CUDA_MANAGED = 13 };
-enum { BH_DL_INT = 0, BH_DL_UINT = 1, BH_DL_FLOAT = 2, BH_DL_BFLOAT = 4, BH_DL_BOOL = 6 };
+enum {
+    BH_DL_INT = 0,
+    BH_DL_UINT = 1,
+    BH_DL_FLOAT = 2,
+    BH_DL_BFLOAT = 4,
+    BH_DL_COMPLEX = 5,
+    BH_DL_BOOL = 6
+};
 enum { BH_DL_READ_ONLY = 1, BH_DL_IS_COPIED = 2 };
 
 typedef struct bh_dl_tensor {

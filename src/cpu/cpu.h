@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "cpu/code_memory.h"
+#include "library/operation.h"
 #include "ptx/ptx.h"
 #include "wire/texture.h"
 #include "worker/device.h"
@@ -28,6 +29,7 @@ typedef struct bh__cpu_native bh__cpu_native; /* native.h */
 
 typedef struct bh__cpu_module {
     uint32_t id;
+    const bh__library *library; /* NULL: `code` */
     bh__ptx_module *code;
     bh__ptx_image *image;
     bh__cpu_native *native; /* Owned. NULL: its kernels are interpreted */

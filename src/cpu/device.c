@@ -5,6 +5,7 @@
 
 #include "base/available.h"
 #include "cpu/cpu.h"
+#include "cpu/library/library.h"
 #include "cpu/native.h"
 
 /* Files that describe the machine. They are read once; nothing is opened later. */
@@ -102,6 +103,7 @@ const bh__device_ops bh__cpu_device = {
     .illegal_address = BH__CPU_ILLEGAL_ADDRESS,
     .profile = BH__SANDBOX_COMPUTE,
     .files = list_files,
+    .libraries_find = bh__cpu_libraries_find,
     .open = open_device,
     .close = close_device,
     .chunk_create = bh__cpu_chunk_create,

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cpu/cpu.h"
+#include "cpu/library/library.h"
 #include "cpu/native.h"
 
 typedef unsigned long long ull;
@@ -397,7 +398,7 @@ bh_status bh__cpu_fit(bh__device_instance *device, const bh__fit_question *quest
                       bh_error *error, bh__fit *out) {
     enum { USUAL_BLOCK = 256 };
     const bh__cpu_module *module = bh__cpu_find_module(device, question->module);
-    if (!module || question->kernel >= bh__ptx_kernel_count(module->code))
+    if (!module || module->library || question->kernel >= bh__ptx_kernel_count(module->code))
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "there is no kernel %u in module %u",
                         question->kernel, question->module);
     const bh__ptx_kernel *kernel = bh__ptx_kernel_at(module->code, question->kernel);
@@ -608,6 +609,9 @@ static bh_status run_followed(bh__device_lane *lane, const bh__work *work,
 
 bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     const bh__launch_body *body = &work->u.launch;
+    const bh__cpu_module *module = bh__cpu_view_module(lane->view, body->module);
+    if (module && module->library)
+        return bh__cpu_library_run(lane, module->library, work, error);
     bh_status status = prepare(lane, work, error);
     if (status != BH_OK) return status;
     bh__cpu_debug *debug = bh__cpu_debug_enter(lane->device, body->module, body->kernel);

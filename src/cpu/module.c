@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/tensor.h"
 #include "cpu/cpu.h"
+#include "cpu/library/library.h"
 #include "cpu/native.h"
 #include "worker/module_blob.h"
 #include "writes/writes.h"
@@ -81,6 +82,9 @@ static bh_status make_heap(bh__device_instance *device, const bh__ptx_module *co
 
 static bh_status module_create(bh__device_instance *device, bh__cpu_module *module,
                                const void *image, size_t bytes, bh_error *error, int *out_blob) {
+    module->library = bh__library_of_image(image, bytes);
+    if (module->library)
+        return bh__cpu_library_load(module->library, device->services->libraries, error, out_blob);
     bh_status status = bh__ptx_load(image, bytes, error, &module->code);
     if (status != BH_OK) return status;
     status = bh__ptx_image_create(module->code, error, &module->image);
@@ -157,7 +161,7 @@ bh_status bh__cpu_module_unload(bh__device_instance *device, uint32_t id, bh_err
 bh_status bh__cpu_global_set(bh__device_instance *device, const bh__module_message *where,
                              const void *bytes, size_t count, bh_error *error) {
     bh__cpu_module *module = bh__cpu_find_module(device, where->id);
-    if (!module || where->variable >= bh__ptx_variable_count(module->code))
+    if (!module || module->library || where->variable >= bh__ptx_variable_count(module->code))
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
                         "there is no variable %u in module %u", where->variable, where->id);
     const bh__ptx_variable *variable = bh__ptx_variable_at(module->code, where->variable);

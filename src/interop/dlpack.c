@@ -24,7 +24,7 @@ static const struct {
              {BH_U16, BH_DL_UINT, 16},  {BH_I32, BH_DL_INT, 32},     {BH_U32, BH_DL_UINT, 32},
              {BH_I64, BH_DL_INT, 64},   {BH_U64, BH_DL_UINT, 64},    {BH_F16, BH_DL_FLOAT, 16},
              {BH_F32, BH_DL_FLOAT, 32}, {BH_BF16, BH_DL_BFLOAT, 16}, {BH_F64, BH_DL_FLOAT, 64},
-             {BH_U8, BH_DL_BOOL, 8}};
+             {BH_C64, BH_DL_COMPLEX, 64}, {BH_C128, BH_DL_COMPLEX, 128}, {BH_U8, BH_DL_BOOL, 8}};
 
 static void set_type(bh_dl_tensor *tensor, bh_type type) {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -176,7 +176,7 @@ bh_status bh_dlpack_export_versioned(bh_buffer buffer, const int64_t *shape, int
 static bh_status measure(const bh_dl_tensor *tensor, bh_type *out_type, uint64_t *out_count) {
     *out_type = get_type(tensor);
     if (!*out_type)
-        return bh__interop_refuse(BH_E_UNSUPPORTED, "convert it to one of BH_I8 ... BH_F64",
+        return bh__interop_refuse(BH_E_UNSUPPORTED, "convert it to one of BH_I8 ... BH_C128",
                                   "elements of code %u, %u bits, %u lanes have no type here",
                                   tensor->type_code, tensor->type_bits, tensor->type_lanes);
     if (tensor->ndim < 0 || (tensor->ndim > 0 && !tensor->shape) || !tensor->data)

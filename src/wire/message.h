@@ -60,9 +60,11 @@ typedef struct bh__boot {
     uint32_t area; /* the index of this worker's ping */
     uint64_t front_bytes;
     uint32_t device_index;
-    uint32_t flags;   /* BH_DEVICE_CHECK, BH_DEVICE_CORE_DUMPS */
-    uint32_t sandbox; /* BH_SANDBOX_DEFAULT ... */
-    uint32_t native;  /* 1: MODULE_NATIVE may come */
+    uint32_t flags;     /* BH_DEVICE_CHECK, BH_DEVICE_CORE_DUMPS */
+    uint32_t sandbox;   /* BH_SANDBOX_DEFAULT ... */
+    uint32_t native;    /* 1: MODULE_NATIVE may come */
+    uint32_t libraries; /* BH_LIBRARY_... that modules may be of */
+    uint32_t reserved;
 } bh__boot;
 
 /* How long a worker that runs under a profiler may take to exit. */

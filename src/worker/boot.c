@@ -143,6 +143,9 @@ static bh_status start(bh__worker_instance *worker, bh__device_facts *info, bh_e
     }
     worker->services.check = message->u.boot.flags & BH_DEVICE_CHECK;
     worker->services.native = message->u.boot.native != 0;
+    worker->services.libraries = message->u.boot.libraries;
+    if (worker->services.libraries && worker->ops->libraries_find)
+        worker->ops->libraries_find(worker->services.libraries);
     if (worker->services.check && !worker->ops->checks)
         return bh__fail(error, BH_E_UNSUPPORTED,
                         "open the device \"cpu\", or run the program under compute-sanitizer",

@@ -51,6 +51,8 @@ typedef struct bh__device_services {
     bool check;
     /* Native code for modules may come (module_native). */
     bool native;
+    /* BH_LIBRARY_... that modules may be of. */
+    uint32_t libraries;
 } bh__device_services;
 
 /* ---- work ---- */
@@ -140,6 +142,10 @@ typedef struct bh__device_ops {
 
     /* ---- the device ---- */
 
+    /* Called before anything is confined: gets ready what `open` and module loads need of the
+     * libraries named, BH_LIBRARY_... What is missing is told when a module asks for it. NULL:
+     * nothing needs to be done so early. */
+    void (*libraries_find)(uint32_t libraries);
     /* Opens device number `index` and describes it. Chunk sizes and addresses are multiples of
      * *out_granularity. */
     bh_status (*open)(const bh__device_services *services, uint32_t index, bh__device_facts *info,

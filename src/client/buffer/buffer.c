@@ -55,7 +55,7 @@ static bh_status view_range(const bh__buffer *buffer, bh_type type, uint64_t fir
     typedef unsigned long long ull;
     uint64_t element = bh_type_size(type), there = element ? buffer->bytes / element : 0;
     if (element == 0)
-        return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_F64, or 0 for the buffer's own",
+        return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_C128, or 0 for the buffer's own",
                           "%u is not an element type", (unsigned)type);
     if (*count == BH_WHOLE && buffer->bytes % element)
         return bh__refuse(BH_E_INVALID, "view a whole number of the new elements",

@@ -22,6 +22,7 @@
 #include "client/core/types.h"
 #include "client/jobs/state.h"
 #include "client/launch/state.h"
+#include "client/library/state.h"
 #include "client/managed/state.h"
 #include "client/memory/state.h"
 #include "client/module/state.h"
@@ -88,6 +89,7 @@ struct bh__device {
     bh__module_room module;
     bh__launch_room launch;
     bh__texture_room texture;
+    bh__library_room library;
     bh__sequence_room sequence;
     bh__callback_room callback;
     bh__workers_room workers;

@@ -330,6 +330,16 @@ void bh__arguments_place(const bh__kernel *kernel, const bh__use *uses, uint32_t
     place(kernel, uses, use_count, writable_inputs, params);
 }
 
+/* The buffers were checked against the ranges when those were made; handles do not change what they
+ * are for. */
+static BH__COLD void narrow_uses(bh__launch *self) {
+    for (uint32_t i = 0; i < self->use_count; i++) {
+        self->uses[i].offset += self->ranges[i].offset;
+        self->uses[i].bytes = self->ranges[i].bytes;
+        if (self->ranges[i].gaps) self->uses[i].access |= BH__ACCESS_GAPS;
+    }
+}
+
 bh_status bh__arguments_take(bh__launch *self, bh_args args) {
     const bh__kernel *kernel = self->kernel;
     size_t also = self->options->also_count;
@@ -350,6 +360,7 @@ bh_status bh__arguments_take(bh__launch *self, bh_args args) {
         if (status != BH_OK) return status;
     }
     self->use_count = (uint32_t)(use - self->uses);
+    if (__builtin_expect(self->ranges != NULL, 0)) narrow_uses(self);
     if (also) status = take_also(self);
     if (status != BH_OK) return status;
     place(kernel, self->uses, self->use_count, self->options->flags & BH_LAUNCH_WRITABLE_INPUTS,

@@ -124,11 +124,13 @@ static BH__COLD bh_status ask_fit(bh__launch *self) {
 }
 
 static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args args,
-                               const bh_launch_options *given, bh_ticket *out) {
+                               const bh__range *ranges, const bh_launch_options *given,
+                               bh_ticket *out) {
     bh_launch_options storage;
     bh__launch self;
     bh_status status = bh__launch_options_take(given, &storage, &self.options);
     self.kernel = NULL;
+    self.ranges = ranges;
     self.reason = self.busy = BH_REASON_NONE;
     self.shaped = false;
     self.device =
@@ -160,10 +162,16 @@ static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args 
 bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args,
                     const bh_launch_options *options, bh_ticket *out) {
     if (__builtin_expect(!options || !(options->flags & BH_SUBMIT_WAIT), 1))
-        return launch(kernel, &shape, args, options, out);
+        return launch(kernel, &shape, args, NULL, options, out);
+    return bh__launch_ranges(kernel, shape, args, NULL, options, out);
+}
+
+bh_status bh__launch_ranges(bh_kernel kernel, bh_shape shape, bh_args args, const bh__range *ranges,
+                            const bh_launch_options *options, bh_ticket *out) {
+    bool wait = options && options->flags & BH_SUBMIT_WAIT;
     bh_ticket ticket;
-    bh_status status = launch(kernel, &shape, args, options, &ticket);
-    if (status == BH_OK) status = bh_wait(ticket, BH_FOREVER);
-    if (status == BH_OK && out) *out = ticket;
+    bh_status status = launch(kernel, &shape, args, ranges, options, wait ? &ticket : out);
+    if (status == BH_OK && wait) status = bh_wait(ticket, BH_FOREVER);
+    if (status == BH_OK && wait && out) *out = ticket;
     return status;
 }

@@ -15,10 +15,17 @@
 
 enum { BH__INLINE_USES = 32 };
 
+/* The bytes of a buffer that a launch uses, if not all. `gaps`: it writes only some of them. */
+typedef struct bh__range {
+    uint64_t offset, bytes;
+    bool gaps;
+} bh__range;
+
 typedef struct bh__launch {
     bh__device *device;
     bh__kernel *kernel; /* NULL: the handle is not valid */
     const bh_launch_options *options;
+    const bh__range *ranges; /* of the buffers among the arguments, in order; NULL: all of each */
     bh__launch_body body;
     uint32_t use_count;
     uint32_t reason; /* of a refusal, BH_REASON_...; BH_REASON_NONE: none recorded */
@@ -47,6 +54,9 @@ uint32_t bh__kernel_max_shared(const bh__device *device, const bh__kernel *kerne
 
 /* ---- launch.c ---- */
 
+/* bh_launch, where `ranges` says which bytes of its buffers the kernel uses. NULL: all. */
+bh_status bh__launch_ranges(bh_kernel kernel, bh_shape shape, bh_args args, const bh__range *ranges,
+                            const bh_launch_options *options, bh_ticket *out);
 /* Checks the options. *out is `given`, the defaults, or `storage` (for an older struct). */
 bh_status bh__launch_options_take(const bh_launch_options *given, bh_launch_options *storage,
                                   const bh_launch_options **out);

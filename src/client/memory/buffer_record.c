@@ -39,7 +39,7 @@ void bh__buffer_drop(bh__device *device, bh__buffer *buffer) {
 bh_status bh__buffer_bytes(bh_type type, uint64_t count, uint64_t *out) {
     uint64_t element = bh_type_size(type);
     if (element == 0) {
-        return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_F64",
+        return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_C128",
                           "type is %u, which is not an element type", (unsigned)type);
     }
     if (!bh__mul_u64(count, element, out)) {

@@ -36,7 +36,16 @@ static bool start(bh__device *device, bh__module *module, uint32_t kernel, uint3
     return false;
 }
 
+/* Operations of libraries are native code already. */
+static bool is_of_library(const bh__kernel *kernel) {
+    return kernel->shape.executor == BH_EXECUTOR_DEVICE;
+}
+
 void bh__native_ask(bh__device *device, bh__kernel *kernel, uint32_t shape) {
+    if (is_of_library(kernel)) {
+        kernel->native_asked = kernel->native_ready = BH__NATIVE_ANY;
+        return;
+    }
     kernel->native_asked |= (uint8_t)shape;
     if (!start(device, kernel->module, kernel->index, shape))
         snprintf(kernel->shape.executor_note, sizeof kernel->shape.executor_note,
@@ -46,7 +55,7 @@ void bh__native_ask(bh__device *device, bh__kernel *kernel, uint32_t shape) {
 bool bh__native_load(bh__device *device, bh__module *module) {
     if (device->executor != BH_EXECUTE_JIT) return false;
     bh__lock_take(&device->lock);
-    bool started = module->kernel_count > 0;
+    bool started = module->kernel_count > 0 && !is_of_library(&module->kernels[0]);
     for (uint32_t i = 0; started && i < module->kernel_count; i++)
         module->kernels[i].native_asked = BH__NATIVE_ANY;
     /* Set first: the code may arrive as soon as it is asked for. */

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "client/core/handles.h"
 #include "client/launch/launch.h"
+#include "client/library/library.h"
 #include "client/memory/memory.h"
 #include "client/queue/queue.h"
 #include "client/queue/uses.h"
@@ -196,9 +197,12 @@ static bh_status keep_launch(bh__sequence *self, const bh__launch *packed, bh_ar
         return bh__last()->status;
     for (uint32_t i = 0; i < packed->use_count; i++) {
         const bh__use *use = &packed->uses[i];
-        uint32_t binding =
-            binding_for(self, handle_of(packed, i, args), use->memory, use->offset, use->bytes);
-        if (!add_use(self, (bh__step_use){binding, use->access, use->argument, 0, use->bytes}))
+        const bh__buffer *buffer = bh__handle_find(packed->device, &packed->device->handles.buffers,
+                                                   handle_of(packed, i, args), BH__KIND_BUFFER);
+        /* What is written with gaps is not there whole for the steps behind. */
+        uint32_t access = use->access & BH__ACCESS_GAPS ? BH_ACCESS_INOUT : use->access;
+        if (!add_buffer(self, buffer, use->offset - buffer->offset, use->bytes, access,
+                        use->argument))
             return bh__last()->status;
     }
     bh__step *step = &self->steps[self->step_count];
@@ -225,10 +229,12 @@ static bh_status ask_fit(bh__launch *packed) {
     return status;
 }
 
-bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shape, bh_args args,
-                             const bh_launch_options *given, uint32_t *out_step) {
+/* `ranges`: as in bh__launch. */
+static bh_status record_launch(bh_sequence handle, bh_kernel kernel, bh_shape shape, bh_args args,
+                               const bh__range *ranges, const bh_launch_options *given,
+                               uint32_t *out_step) {
     bh_launch_options storage;
-    bh__launch packed = {.kernel = NULL};
+    bh__launch packed = {.kernel = NULL, .ranges = ranges};
     bh_status status = bh__launch_options_take(given, &storage, &packed.options);
     if (status != BH_OK) return status;
     bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &packed.device);
@@ -259,6 +265,23 @@ bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shap
     if (status != BH_OK) bh__launch_record_status(&packed, status);
     bh__device_unlock(packed.device);
     return status;
+}
+
+bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shape, bh_args args,
+                             const bh_launch_options *options, uint32_t *out_step) {
+    return record_launch(handle, kernel, shape, args, NULL, options, out_step);
+}
+
+static bh_status add_call(bh_sequence handle, const bh_request *request, uint32_t *out_step) {
+    bh__library_call call;
+    bh_kernel kernel;
+    const bh_launch_options one_element = {.size = sizeof one_element, .elements = 1};
+    bh_shape one = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
+    bh_status status = bh__library_take(request, &call);
+    if (status == BH_OK) status = bh__library_kernel(&call, false, &kernel);
+    if (status != BH_OK) return status;
+    return record_launch(handle, kernel, one, bh__library_args(&call), call.ranges, &one_element,
+                         out_step);
 }
 
 /* A transfer of no bytes: a step that does nothing, with buffers that can be bound. */
@@ -360,6 +383,7 @@ static bh_status take_range(const bh_request *request, bh_transfer *out) {
 
 bh_status bh_sequence_add(bh_sequence handle, const bh_request *request, uint32_t *out_step) {
     bh_transfer what;
+    if (bh__is_library_call(request)) return add_call(handle, request, out_step);
     if (take_range(request, &what) != BH_OK) return bh__last()->status;
     bh__device *device;
     bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that is described by a struct: bh_submit. */
+/* Transfers that are described by a struct. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -109,25 +109,22 @@ static bh_status give_ticket(const bh__route *route, bh_buffer buffer, bh_ticket
     return BH_OK;
 }
 
-bh_status bh_submit(const bh_request *request, const bh_submit_options *given, bh_ticket *out) {
-    const uint32_t known =
-        BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT | BH_SUBMIT_TIMED;
-    bh_submit_options options;
+bh_status bh__transfer_submit(const bh_request *request, const bh_submit_options *options,
+                              bh_ticket *out) {
     bh_transfer transfer;
-    if (bh__submit_options_take(given, known, &options) != BH_OK ||
-        bh__transfer_take(request, &transfer) != BH_OK ||
-        bh__submit_options_once(&options, "a transfer") != BH_OK)
+    if (bh__transfer_take(request, &transfer) != BH_OK ||
+        bh__submit_options_once(options, "a transfer") != BH_OK)
         return bh__last()->status;
-    bool wait = options.flags & BH_SUBMIT_WAIT, reads = transfer.direction == BH_TRANSFER_READ;
+    bool wait = options->flags & BH_SUBMIT_WAIT, reads = transfer.direction == BH_TRANSFER_READ;
     bh_buffer buffer = reads ? transfer.source : transfer.target;
     bh_ticket ticket = {0, 0};
     uint64_t after[BH__MAX_LANES];
-    bh__route route = {.lane = options.lane,
-                       .no_block = options.flags & BH_SUBMIT_NO_BLOCK,
-                       .timed = options.flags & BH_SUBMIT_TIMED,
-                       .after = options.after_count ? after : NULL};
-    bh_status status = bh__check_lane_device(options.lane, buffer);
-    if (status == BH_OK && route.after) status = take_after(buffer, &options, after);
+    bh__route route = {.lane = options->lane,
+                       .no_block = options->flags & BH_SUBMIT_NO_BLOCK,
+                       .timed = options->flags & BH_SUBMIT_TIMED,
+                       .after = options->after_count ? after : NULL};
+    bh_status status = bh__check_lane_device(options->lane, buffer);
+    if (status == BH_OK && route.after) status = take_after(buffer, options, after);
     if (status == BH_OK) status = submit_transfer(&route, &transfer, wait, &ticket);
     if (status == BH_OK && wait && ticket.lane) status = bh_wait(ticket, BH_FOREVER);
     if (status == BH_OK && out && !ticket.lane) status = give_ticket(&route, buffer, &ticket);

@@ -92,6 +92,9 @@ bh_status bh__call_finish(bh__call *self, bh_status status);
 
 /* ---- request.c ---- */
 
+/* bh_submit of a transfer. The options were checked. */
+bh_status bh__transfer_submit(const bh_request *request, const bh_submit_options *options,
+                              bh_ticket *out);
 /* Checks that a request is a transfer and copies it to *out. */
 bh_status bh__transfer_take(const bh_request *given, bh_transfer *out);
 

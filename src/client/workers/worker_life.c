@@ -79,7 +79,8 @@ static int send_boot(bh__device *device, bh__worker *worker, int bell) {
                    .device_index = device->device_index,
                    .flags = device->options.flags & (BH_DEVICE_CHECK | BH_DEVICE_CORE_DUMPS),
                    .sandbox = device->options.sandbox,
-                   .native = device->executor != BH_EXECUTE_INTERPRETER};
+                   .native = device->executor != BH_EXECUTE_INTERPRETER,
+                   .libraries = device->options.libraries};
     int fds[4] = {device->queue.front_fd, area, bell, self};
     int failed = bh__message_send(worker->socket, message, fds, self < 0 ? 3 : 4);
     bh__fd_close(area);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The libraries of the CPU device: which there are, and their calls. */
+#include "cpu/library/library.h"
+
+/* How a library is used here. The order is that of bh__libraries. */
+static const struct {
+    void (*find)(void);
+    const char *(*lack)(const char **fix);
+    void (*begin)(void);
+    bh_status (*run)(const bh__library_call *call, bh_error *error);
+} drivers[BH__LIBRARIES] = {
+    {bh__cpu_blas_find, bh__cpu_blas_lack, bh__cpu_blas_begin, bh__cpu_blas_run},
+};
+
+void bh__cpu_libraries_find(uint32_t libraries) {
+    for (uint32_t i = 0; i < BH__LIBRARIES; i++) {
+        if (libraries & 1u << i) drivers[i].find();
+    }
+}
+
+static uint32_t number_of(const bh__library *library) {
+    return (uint32_t)(library - bh__libraries);
+}
+
+bh_status bh__cpu_library_load(const bh__library *library, uint32_t libraries, bh_error *error,
+                               int *out_blob) {
+    uint32_t number = number_of(library);
+    const char *fix = "report this as a defect of libbulkhead";
+    const char *lack =
+        libraries & 1u << number ? drivers[number].lack(&fix) : "the worker was started without it";
+    if (lack) return bh__fail(error, BH_E_UNSUPPORTED, fix, "library %s: %s", library->name, lack);
+    drivers[number].begin();
+    return bh__library_describe(library, error, out_blob);
+}
+
+bh_status bh__cpu_library_run(bh__device_lane *lane, const bh__library *library,
+                              const bh__work *work, bh_error *error) {
+    bh__library_call call;
+    if (bh__cpu_killed(lane->device)) return BH_E_STOPPED;
+    bh_status status = bh__library_call_read(library, work, error, &call);
+    return status == BH_OK ? drivers[number_of(library)].run(&call, error) : status;
+}

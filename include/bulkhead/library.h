@@ -29,8 +29,8 @@ extern "C" {
 #endif
 
 /* Loads libraries now, so that the first call need not wait for it. Calls that must not wait
- * (BH_SUBMIT_NO_BLOCK) give BH_E_BUSY until their library is there. BH_E_UNSUPPORTED: the device was
- * opened without one of them, or the machine does not have it. */
+ * (BH_SUBMIT_NO_BLOCK) give BH_E_BUSY until their library is there. BH_E_UNSUPPORTED: the device
+ * was opened without one of them, or the machine does not have it. */
 BH_API bh_status bh_library_load(bh_device device, uint32_t libraries /* BH_LIBRARY_... */);
 
 /* A number that an operation multiplies with. `im` is zero unless the elements are complex. */
@@ -66,6 +66,20 @@ typedef struct bh_matrix {
     uint32_t flags;        /* BH_MATRIX_... */
     uint32_t reserved;
 } bh_matrix;
+
+enum { BH_ARRAY_RANK = 8 };
+
+/* Element (i, j, ...) is at offset + i * stride[0] + j * stride[1] + ... With all strides 0 the
+ * elements lie one behind the other, the last index fastest. */
+typedef struct bh_array {
+    bh_buffer buffer;
+    uint64_t offset;
+    uint32_t rank; /* 1 to BH_ARRAY_RANK */
+    uint32_t reserved;
+    uint64_t extent[BH_ARRAY_RANK];
+    uint64_t stride[BH_ARRAY_RANK];
+    uint64_t batch_stride; /* from one array of a batch to the next; 0: one behind the other */
+} bh_array;
 
 static inline bh_scalar bh_scalar_of(double re) {
     bh_scalar made = {re, 0};

@@ -17,13 +17,15 @@
 
 #include "bulkhead/library.h"
 
-typedef enum bh__operand_form { BH__FORM_VECTOR, BH__FORM_MATRIX } bh__operand_form;
+typedef enum bh__operand_form { BH__FORM_VECTOR, BH__FORM_MATRIX, BH__FORM_ARRAY } bh__operand_form;
 
 /* The type of an operand's elements. */
 typedef enum bh__operand_type {
     BH__TYPE_SAME,   /* the first operand's */
     BH__TYPE_REAL,   /* the same, the real one of a complex type */
     BH__TYPE_INDEX,  /* BH_I64 */
+    BH__TYPE_INFO,   /* BH_I32 */
+    BH__TYPE_OWN,    /* one of its own: bh__library.refuse looks at it */
     BH__TYPE_PRODUCT /* of C in a gemm: bh__product_type_fits */
 } bh__operand_type;
 
@@ -35,16 +37,26 @@ typedef struct bh__operand {
     uint8_t access;   /* BH_ACCESS_... */
     bool scaled;      /* its old contents are multiplied with beta: none are needed if that is 0 */
     bool triangle;    /* only part of it is written or read */
+    bool optional;    /* it may be left out, all zero: then it takes no bytes */
     /* A letter for its count, or two for rows and columns. Equal letters are equal numbers; 1 is
      * one. 's' is the side of B or C that the special matrix is on: rows, with BH_BLAS_RIGHT
-     * columns. */
+     * columns. Arrays have none: bh__library.refuse looks at them. */
     char shape[3];
 } bh__operand;
 
-enum { BH__OPERANDS = 3 };
+/* A field of a request that is no operand: a number, or a choice. */
+typedef struct bh__field {
+    const char *name;
+    uint16_t at, bytes; /* 4, 8, or any number of bytes that are not looked at */
+    uint64_t low, high; /* of 4 and 8 bytes: what it may be */
+} bh__field;
+
+enum { BH__OPERANDS = 5, BH__FIELDS = 6 };
 
 static inline size_t bh__operand_bytes(const bh__operand *operand) {
-    return operand->form == BH__FORM_VECTOR ? sizeof(bh_vector) : sizeof(bh_matrix);
+    return operand->form == BH__FORM_VECTOR   ? sizeof(bh_vector)
+           : operand->form == BH__FORM_MATRIX ? sizeof(bh_matrix)
+                                              : sizeof(bh_array);
 }
 
 typedef struct bh__operation {
@@ -54,8 +66,10 @@ typedef struct bh__operation {
     uint32_t flags;   /* that it takes */
     bool alpha, beta; /* that it takes */
     bool real_alpha, real_beta;
-    uint8_t operand_count;
+    bool in_place; /* operands may share all of their elements, beginning with the first one */
+    uint8_t operand_count, field_count;
     bh__operand operands[BH__OPERANDS];
+    bh__field fields[BH__FIELDS];
 } bh__operation;
 
 /* How the request of every library call begins. */
@@ -97,6 +111,7 @@ const bh__operation *bh__operation_find(uint32_t kind, uint32_t *out_library);
  * `batch_stride` apart. All in elements. */
 typedef struct bh__region {
     uint64_t first; /* the lowest element */
+    bool gaps;      /* an array with elements between its own */
     uint64_t inner, outer, stride, batch, batch_stride;
     uint64_t span; /* from the lowest element to the end of the highest */
 } bh__region;
@@ -112,6 +127,8 @@ bh__region_fault bh__vector_region(const bh_vector *vector, uint64_t batch, bool
                                    bh__region *out);
 bh__region_fault bh__matrix_region(const bh_matrix *matrix, uint64_t batch, bool shared,
                                    bh__region *out);
+bh__region_fault bh__array_region(const bh_array *array, uint64_t batch, bool shared,
+                                  bh__region *out);
 /* Whether every element of the span belongs to it. */
 bool bh__region_is_whole(const bh__region *region);
 /* Whether two regions of one buffer may share an element. Counts as true where it is not obvious.

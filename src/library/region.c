@@ -16,9 +16,8 @@ static bh__region_fault finish(bh__region *out, uint64_t batch, uint64_t batch_s
                                bool shared) {
     bool empty = out->inner == 0 || out->outer == 0;
     uint64_t member = 0, rest;
-    if (!is_counted(out->inner) || !is_counted(out->outer) || !is_counted(out->stride) ||
-        !is_counted(batch))
-        return BH__REGION_TOO_LARGE;
+    bool counted = out->outer <= 1 || (is_counted(out->inner) && is_counted(out->stride));
+    if (!counted || !is_counted(out->outer) || !is_counted(batch)) return BH__REGION_TOO_LARGE;
     if (!empty) member = (out->outer - 1) * out->stride + out->inner;
     if (empty) out->inner = out->outer = 0;
     out->batch = batch ? batch : 1;
@@ -67,12 +66,63 @@ bh__region_fault bh__matrix_region(const bh_matrix *matrix, uint64_t batch, bool
     uint64_t stride = matrix->stride ? matrix->stride : inner;
     *out = (bh__region){.first = matrix->offset, .inner = inner, .outer = outer, .stride = stride};
     if (stride < inner) return BH__REGION_OVERLAPS;
+    if (!is_counted(inner) || !is_counted(stride)) return BH__REGION_TOO_LARGE;
     return finish(out, batch, matrix->batch_stride, shared);
+}
+
+/* Whether the indices of an array reach different elements each: taken from the smallest stride to
+ * the largest, each steps over what the ones before reach. *span: up to the end of the last. */
+static bool strides_apart(const bh_array *array, const uint64_t *strides, uint64_t *span,
+                          uint64_t *elements) {
+    bool taken[BH_ARRAY_RANK] = {false};
+    *span = *elements = 1;
+    for (uint32_t step = 0; step < array->rank; step++) {
+        uint32_t next = BH_ARRAY_RANK;
+        for (uint32_t i = 0; i < array->rank; i++) {
+            if (!taken[i] && (next == BH_ARRAY_RANK || strides[i] < strides[next] ||
+                              (strides[i] == strides[next] && array->extent[i] == 1)))
+                next = i;
+        }
+        taken[next] = true;
+        if (array->extent[next] > 1 && strides[next] < *span) return false;
+        *span += (array->extent[next] - 1) * strides[next];
+        *elements *= array->extent[next];
+    }
+    return true;
+}
+
+bh__region_fault bh__array_region(const bh_array *array, uint64_t batch, bool shared,
+                                  bh__region *out) {
+    uint64_t strides[BH_ARRAY_RANK], packed = 1, span, elements, most = 1;
+    bool given = false, empty = false;
+    *out = (bh__region){.first = array->offset};
+    if (array->rank == 0 || array->rank > BH_ARRAY_RANK) return BH__REGION_TOO_LARGE;
+    for (uint32_t i = 0; i < array->rank; i++) given |= array->stride[i] != 0;
+    for (uint32_t i = array->rank; i-- > 0;) {
+        strides[i] = given ? array->stride[i] : packed;
+        empty |= array->extent[i] == 0;
+        if (!is_counted(array->extent[i]) || strides[i] > INT64_MAX >> 24 ||
+            !bh__mul_u64(packed, array->extent[i] ? array->extent[i] : 1, &packed) ||
+            packed > INT64_MAX >> 24 || !bh__add_u64(most, array->extent[i] * strides[i], &most) ||
+            most > INT64_MAX >> 8)
+            return BH__REGION_TOO_LARGE;
+    }
+    if (empty) return finish(out, batch, array->batch_stride, shared);
+    bool apart = strides_apart(array, strides, &span, &elements);
+    if (!apart && !shared) return BH__REGION_OVERLAPS;
+    if (!apart) {
+        span = 1;
+        for (uint32_t i = 0; i < array->rank; i++) span += (array->extent[i] - 1) * strides[i];
+    }
+    out->gaps = !apart || span != elements;
+    out->inner = out->stride = span;
+    out->outer = 1;
+    return finish(out, batch, array->batch_stride, shared);
 }
 
 bool bh__region_is_whole(const bh__region *region) {
     uint64_t member = region->outer ? (region->outer - 1) * region->stride + region->inner : 0;
-    bool rows = region->outer <= 1 || region->inner == region->stride;
+    bool rows = !region->gaps && (region->outer <= 1 || region->inner == region->stride);
     return rows && (region->batch == 1 || region->batch_stride == member);
 }
 

@@ -289,7 +289,7 @@ enum { BH__STEP_GROUP = 16 };
 /* What both sides must agree on: a number that is raised when the protocol changes, and the layout
  * of the structs. */
 #define BH__WIRE_VERSION                                                                           \
-    (10u << 24 |                                                                                    \
+    (10u << 24 |                                                                                   \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh__device_facts) * 11 + sizeof(bh__times) +                                \

@@ -49,8 +49,10 @@ bh_status bh__library_call_read(const bh__library *library, const bh__work *work
     memcpy(out->request.bytes, work->params + bh__request_offset(operation),
            library->request_bytes);
     memcpy(out->types, work->params + types_offset(library, operation), sizeof out->types);
-    /* An operand begins with its buffer, whose handle the address replaces. */
-    for (uint32_t i = 0; i < operation->operand_count; i++)
-        memcpy(out->request.bytes + operation->operands[i].at, work->params + i * 8, 8);
+    /* An operand begins with its buffer, whose handle the address replaces. Type 0: left out. */
+    for (uint32_t i = 0; i < operation->operand_count; i++) {
+        if (out->types[i])
+            memcpy(out->request.bytes + operation->operands[i].at, work->params + i * 8, 8);
+    }
     return BH_OK;
 }

@@ -34,10 +34,14 @@ static bh_status check_scalar(const bh__library_call *self, const char *name, bh
                       value.im);
 }
 
-/* The operand that the library's operations have at this place of a request. */
+/* The operand or field that the library's operations have at this place of a request. */
 static const char *field_at(const bh__library *library, size_t at) {
     for (uint32_t i = 0; i < library->count; i++) {
         const bh__operation *operation = &library->operations[i];
+        for (uint32_t k = 0; k < operation->field_count; k++) {
+            if (at - operation->fields[k].at < operation->fields[k].bytes)
+                return operation->fields[k].name;
+        }
         for (uint32_t k = 0; k < operation->operand_count; k++) {
             const bh__operand *operand = &operation->operands[k];
             if (at - operand->at < bh__operand_bytes(operand)) return operand->name;
@@ -47,6 +51,9 @@ static const char *field_at(const bh__library *library, size_t at) {
 }
 
 static bool has_field(const bh__operation *operation, size_t at) {
+    for (uint32_t k = 0; k < operation->field_count; k++) {
+        if (at - operation->fields[k].at < operation->fields[k].bytes) return true;
+    }
     for (uint32_t k = 0; k < operation->operand_count; k++) {
         const bh__operand *operand = &operation->operands[k];
         if (at - operand->at < bh__operand_bytes(operand)) return true;
@@ -59,8 +66,23 @@ static bh_status check_unused(const bh__library_call *self) {
     const bh__library *library = &bh__libraries[self->library];
     for (size_t at = sizeof(bh__request_head); at < library->request_bytes; at++) {
         if (self->request.bytes[at] && !has_field(self->operation, at))
-            return bh__refuse(BH_E_INVALID, "leave it zero", "%s has no operand %s, but it is set",
+            return bh__refuse(BH_E_INVALID, "leave it zero", "%s has no %s, but it is set",
                               self->operation->name, field_at(library, at));
+    }
+    return BH_OK;
+}
+
+/* Numbers and choices. */
+static bh_status check_values(const bh__library_call *self) {
+    for (uint32_t i = 0; i < self->operation->field_count; i++) {
+        const bh__field *field = &self->operation->fields[i];
+        uint64_t value = 0;
+        if (field->bytes != 4 && field->bytes != 8) continue;
+        memcpy(&value, self->request.bytes + field->at, field->bytes); /* little-endian */
+        if (value >= field->low && value <= field->high) continue;
+        return bh__refuse(BH_E_INVALID, "use a value that the header names for it",
+                          "%s: %s is %llu; it must be %llu to %llu", self->operation->name,
+                          field->name, (ull)value, (ull)field->low, (ull)field->high);
     }
     return BH_OK;
 }
@@ -74,6 +96,7 @@ static bh_status check_fields(const bh__library_call *self) {
                           operation->name, request->flags, request->flags & ~operation->flags);
     bh_status status = bh__reserved_check(request->reserved, operation->name);
     if (status == BH_OK) status = check_unused(self);
+    if (status == BH_OK) status = check_values(self);
     if (status == BH_OK)
         status =
             check_scalar(self, "alpha", request->alpha, operation->alpha, operation->real_alpha);
@@ -100,7 +123,13 @@ static bh_matrix matrix_of(const bh__library_call *self, uint32_t index) {
     return matrix;
 }
 
-/* Both begin with their buffer. */
+static bh_array array_of(const bh__library_call *self, uint32_t index) {
+    bh_array array;
+    memcpy(&array, self->request.bytes + operand_of(self, index)->at, sizeof array);
+    return array;
+}
+
+/* All forms begin with their buffer. */
 bh_buffer bh__library_buffer(const bh__library_call *self, uint32_t operand) {
     bh_buffer buffer;
     memcpy(&buffer, self->request.bytes + operand_of(self, operand)->at, sizeof buffer);
@@ -141,6 +170,10 @@ static bh_status check_type(const bh__library_call *self, uint32_t index) {
                    : refuse_type(self, index, bh_type_name(bh__real_type(first)));
     case BH__TYPE_INDEX:
         return type == BH_I64 ? BH_OK : refuse_type(self, index, bh_type_name(BH_I64));
+    case BH__TYPE_INFO:
+        return type == BH_I32 ? BH_OK : refuse_type(self, index, bh_type_name(BH_I32));
+    case BH__TYPE_OWN:
+        return BH_OK;
     case BH__TYPE_PRODUCT:
         if (bh__product_type_fits(first, type)) return BH_OK;
         return refuse_type(self, index,
@@ -182,8 +215,17 @@ static bh_status check_size(const bh__library_call *self, sizes *known, char let
                       operand, (ull)value, what);
 }
 
+static bh_status check_rank(const bh__library_call *self, uint32_t index) {
+    bh_array array = array_of(self, index);
+    if (array.rank == 0 || array.rank > BH_ARRAY_RANK)
+        return bh__refuse(BH_E_INVALID, "use 1 to 8 dimensions", "%s: %s has %u dimensions",
+                          self->operation->name, operand_of(self, index)->name, array.rank);
+    return bh__reserved_check(array.reserved, "bh_array");
+}
+
 static bh_status check_shape(const bh__library_call *self, uint32_t index, sizes *known) {
     const bh__operand *operand = operand_of(self, index);
+    if (operand->form == BH__FORM_ARRAY) return check_rank(self, index);
     if (operand->form == BH__FORM_VECTOR)
         return check_size(self, known, operand->shape[0], operand->name, "elements",
                           vector_of(self, index).count);
@@ -222,17 +264,28 @@ static bh_status refuse_region(const bh__library_call *self, uint32_t index,
     }
 }
 
+static bh__region_fault region_of(const bh__library_call *self, uint32_t index, bh__region *out) {
+    const bh__operand *operand = operand_of(self, index);
+    uint64_t batch = self->request.head.batch;
+    bool shared = !(operand->access & BH_ACCESS_OUT);
+    if (operand->form == BH__FORM_ARRAY) {
+        bh_array array = array_of(self, index);
+        return bh__array_region(&array, batch, shared, out);
+    }
+    if (operand->form == BH__FORM_VECTOR) {
+        bh_vector vector = vector_of(self, index);
+        return bh__vector_region(&vector, batch, shared, out);
+    }
+    bh_matrix matrix = matrix_of(self, index);
+    return bh__matrix_region(&matrix, batch, shared, out);
+}
+
 /* The bytes of an operand in its buffer. */
 static bh_status place(bh__library_call *self, uint32_t index, const bh__buffer *buffer,
                        bh__region *out) {
     const bh__operand *operand = operand_of(self, index);
     const bh__request_head *request = &self->request.head;
-    bool shared = !(operand->access & BH_ACCESS_OUT);
-    bh_vector vector = vector_of(self, index);
-    bh_matrix matrix = matrix_of(self, index);
-    bh__region_fault fault = operand->form == BH__FORM_VECTOR
-                                 ? bh__vector_region(&vector, request->batch, shared, out)
-                                 : bh__matrix_region(&matrix, request->batch, shared, out);
+    bh__region_fault fault = region_of(self, index, out);
     if (fault != BH__REGION_FITS) return refuse_region(self, index, fault);
     uint64_t size = bh__element_bytes(self->types[index]), has = buffer->bytes / size;
     if (out->first > has || out->span > has - out->first)
@@ -263,6 +316,9 @@ static bh_status check_overlap(const bh__library_call *self, uint32_t one, uint3
     a.first += buffers[one]->offset / size;
     b.first += buffers[other]->offset / size;
     if (alike && !bh__regions_meet(&a, &b)) return BH_OK;
+    bool same_start = buffers[one]->offset + self->ranges[one].offset ==
+                      buffers[other]->offset + self->ranges[other].offset;
+    if (self->operation->in_place && same_start) return BH_OK;
     uint64_t a_from = buffers[one]->offset + self->ranges[one].offset;
     uint64_t b_from = buffers[other]->offset + self->ranges[other].offset;
     if (!alike && (a_from >= b_from + self->ranges[other].bytes ||
@@ -274,6 +330,20 @@ static bh_status check_overlap(const bh__library_call *self, uint32_t one, uint3
                       operand_of(self, other)->name);
 }
 
+/* An optional operand that is not given stands for no bytes of the first one. */
+static bool leave_out(bh__library_call *self, uint32_t index, const bh__buffer **buffers,
+                      bh__region *regions) {
+    const bh__operand *operand = operand_of(self, index);
+    if (!operand->optional || bh__library_buffer(self, index).id != 0) return false;
+    buffers[index] = buffers[0];
+    memset(&regions[index], 0, sizeof regions[index]);
+    self->types[index] = 0;
+    self->ranges[index] = (bh__range){0, 0, false};
+    self->args[index] = (bh_arg){.kind = BH_ARG_BUFFER, .access = BH_ACCESS_IN};
+    self->args[index].u.buffer.handle = bh__library_buffer(self, 0);
+    return true;
+}
+
 static bh_status check_operands(bh__device *device, bh__library_call *self) {
     const bh__operation *operation = self->operation;
     const bh__buffer *buffers[BH__OPERANDS];
@@ -282,6 +352,7 @@ static bh_status check_operands(bh__device *device, bh__library_call *self) {
     memset(&known, 0, sizeof known);
     bh_status status = BH_OK;
     for (uint32_t i = 0; i < operation->operand_count && status == BH_OK; i++) {
+        if (leave_out(self, i, buffers, regions)) continue;
         buffers[i] = bh__handle_get(device, bh__library_buffer(self, i).id, BH__KIND_BUFFER,
                                     operand_of(self, i)->name);
         if (!buffers[i]) return bh__last()->status;

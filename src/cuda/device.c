@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/available.h"
+#include "cuda/library/library.h"
 #include "cuda/state.h"
 #include "worker/crash.h"
 
@@ -61,10 +62,12 @@ bh_status bh__cuda_fail(const bh__device_instance *device, bh_error *error, int 
 /* ---- opening ---- */
 
 /* Called before the driver starts. With eager loading no launch ever waits for running kernels to
- * end. The number of the driver's queues (CUDA_DEVICE_MAX_CONNECTIONS, 8) is not changed: with 32
+ * end. NVIDIA's libraries hold so many kernels that loading all of them takes seconds and more than
+ * a GiB, so a device that may use libraries loads lazily; kernels of the program's modules are still
+ * loaded with their module (module.c). The number of the driver's queues (CUDA_DEVICE_MAX_CONNECTIONS, 8) is not changed: with 32
  * of them every worker takes 0.4 s longer to start and to end. */
-static void set_environment(void) {
-    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+static void set_environment(const bh__device_services *services) {
+    setenv("CUDA_MODULE_LOADING", services->libraries ? "LAZY" : "EAGER", 1);
 }
 
 static bh_status find_device(bh__device_instance *device, uint32_t index, bh_error *error) {
@@ -152,7 +155,7 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
                         "no memory for the CUDA device");
     device->services = services;
-    set_environment();
+    set_environment(services);
     bh_status status = open_parts(device, index, error);
     if (status != BH_OK) {
         /* A worker that never started cannot be lost: the device is not there. */
@@ -194,6 +197,7 @@ static void drop_lane(bh__device_lane *lane) {
     const bh__driver *cu = &lane->device->cu;
     bh__cuda_train_free(lane);
     bh__cuda_textures_retire(lane);
+    bh__cuda_library_lane_close(lane);
     for (uint32_t i = 0; i < BH__QUEUE_EVENTS; i++)
         if (lane->events[i]) cu->event_destroy(lane->events[i]);
     for (uint32_t i = 0; i < BH__QUEUE_CLOCKS; i++) {

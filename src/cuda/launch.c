@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/library/library.h"
 #include "cuda/state.h"
 #include "wire/texture.h"
 
@@ -152,7 +153,8 @@ static bh_status launch_textured(bh__device_lane *lane, const bh__cuda_kernel *k
 }
 
 bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
-    const bh__cuda_module *module;
+    const bh__cuda_module *module = bh__cuda_find_module(lane->device, work->u.launch.module);
+    if (module && module->library) return bh__cuda_library_run(lane, module->library, work, error);
     bool textured = work->u.launch.flags & BH__LAUNCH_OBJECTS;
     const bh__cuda_kernel *kernel = textured
                                         ? kernel_of(lane->device, work, &module, error)

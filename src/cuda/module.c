@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/tensor.h"
 #include "cuda/image/image.h"
+#include "cuda/library/library.h"
 #include "cuda/state.h"
 #include "worker/module_blob.h"
 
@@ -260,7 +261,7 @@ static bh_status describe(bh__device_instance *device, bh__cuda_module *module,
 
 void bh__cuda_module_free(bh__device_instance *device, bh__cuda_module *module) {
     bh__cuda_trains_drop_module(device, module->id);
-    device->cu.module_unload(module->handle);
+    if (module->handle) device->cu.module_unload(module->handle);
     for (uint32_t i = 0; i < module->kernel_count; i++) free(module->kernels[i].name);
     for (uint32_t i = 0; i < module->variable_count; i++) free(module->variables[i].name);
     free(module->kernels);
@@ -299,10 +300,48 @@ static bh_status module_add(bh__device_instance *device, const bh__cuda_module *
                     "no memory for the list of %zu modules", room);
 }
 
+/* Loading code waits for running kernels inside the driver, so the device is idle. */
+static bh_status load_library(bh__device_instance *device, uint32_t id, const bh__library *library,
+                              bh_error *error, int *out_blob) {
+    bh__cuda_module module = {.id = id, .library = library};
+    int blob = -1;
+    if (!bh__cuda_idle_wait(device))
+        return bh__fail(error, BH_E_STOPPED, "none needed", "the worker is being ended");
+    bh_status status = bh__cuda_library_load(device, library, error, &blob);
+    pthread_rwlock_unlock(&device->tables);
+    if (status == BH_OK) status = module_add(device, &module, error);
+    if (status == BH_OK)
+        *out_blob = blob;
+    else if (blob >= 0)
+        close(blob);
+    return status;
+}
+
+/* Where the driver loads lazily, for libraries, it loads a kernel when it is asked for: then too the
+ * device is idle. */
+static bh_status load_image(bh__device_instance *device, bh__cuda_module *module,
+                            bh__module_image *image, bh_error *error, int *out_blob) {
+    int blob = -1;
+    if (!bh__cuda_idle_wait(device))
+        return bh__fail(error, BH_E_STOPPED, "none needed", "the worker is being ended");
+    bh_status status = load(device, image, &module->handle, error);
+    if (status == BH_OK) status = describe(device, module, image, error, &blob);
+    pthread_rwlock_unlock(&device->tables);
+    if (status != BH_OK) return status;
+    status = module_add(device, module, error);
+    if (status == BH_OK)
+        *out_blob = blob;
+    else
+        close(blob);
+    return status;
+}
+
 bh_status bh__cuda_module_load(bh__device_instance *device, uint32_t id, const void *image_bytes,
                                size_t bytes, bh_error *error, int *out_blob) {
     if (bh__cuda_find_module(device, id))
         return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT, "module %u is loaded already", id);
+    const bh__library *library = bh__library_of_image(image_bytes, bytes);
+    if (library) return load_library(device, id, library, error, out_blob);
     bh__module_image image;
     bh_status status = bh__module_image_read(&image, image_bytes, bytes, error);
     if (status != BH_OK) return status;
@@ -314,26 +353,10 @@ bh_status bh__cuda_module_load(bh__device_instance *device, uint32_t id, const v
     }
     bh__cuda_module module = {.id = id, .prints = image.prints};
     if (image.prints) atomic_store(&device->may_print, true);
-    if (bh__cuda_idle_wait(device)) {
-        status = load(device, &image, &module.handle, error);
+    status = load_image(device, &module, &image, error, out_blob);
+    if (status != BH_OK && module.handle && bh__cuda_idle_wait(device)) {
+        bh__cuda_module_free(device, &module);
         pthread_rwlock_unlock(&device->tables);
-    } else {
-        status = bh__fail(error, BH_E_STOPPED, "none needed", "the worker is being ended");
-    }
-    if (status == BH_OK) {
-        int blob = -1;
-        status = describe(device, &module, &image, error, &blob);
-        if (status == BH_OK) {
-            status = module_add(device, &module, error);
-            if (status == BH_OK)
-                *out_blob = blob;
-            else
-                close(blob);
-        }
-        if (status != BH_OK && bh__cuda_idle_wait(device)) {
-            bh__cuda_module_free(device, &module);
-            pthread_rwlock_unlock(&device->tables);
-        }
     }
     bh__module_image_free(&image);
     return status;

@@ -8,6 +8,7 @@
 
 #include "base/tensor.h"
 #include "cuda/driver/driver.h"
+#include "library/operation.h"
 #include "worker/device.h"
 
 extern const bh__device_ops bh__cuda_device;
@@ -26,6 +27,7 @@ typedef struct bh__cuda_variable {
 
 typedef struct bh__cuda_module {
     uint32_t id;
+    const bh__library *library; /* NULL: a module of the program */
     bool prints;
     bh__cu_module handle;
     bh__cuda_kernel *kernels;     /* Owned */
@@ -127,6 +129,7 @@ struct bh__device_lane {
     bh__cuda_train single, train;
     struct bh__cuda_image *images; /* the lane's thread's */
     uint64_t textured;             /* launches with textures so far */
+    void *blas;                    /* cuBLAS's handle; NULL: none yet */
     _Atomic uint64_t queued_done;  /* the last `done` that is queued, or one of these: */
 };
 #define BH__CUDA_NOT_BEGUN (UINT64_MAX - 1)

@@ -35,6 +35,13 @@ typedef struct bh__blas_form {
     uint64_t a_next, b_next, c_next, x_next, y_next, result_next; /* bytes to the next member */
 } bh__blas_form;
 
+/* A number in the type of the elements; for real types its real part. */
+typedef union bh__blas_number {
+    float f[2];
+    double d[2];
+} bh__blas_number;
+bh__blas_number bh__blas_number_as(bh_type type, bh_scalar from);
+
 /* Puts a request into this form. `types` are those of its operands, in order. Addresses are taken
  * from the operands' buffer.id. NULL: done; else what BLAS has no way to do. */
 const char *bh__blas_form_make(const bh__operation *operation, const bh_blas *request,

@@ -410,6 +410,19 @@ const char *bh__blas_form_make(const bh__operation *operation, const bh_blas *in
     }
 }
 
+bh__blas_number bh__blas_number_as(bh_type type, bh_scalar from) {
+    bh__blas_number made;
+    memset(&made, 0, sizeof made);
+    if (bh__real_type(type) == BH_F64) {
+        made.d[0] = from.re;
+        made.d[1] = from.im;
+    } else {
+        made.f[0] = (float)from.re;
+        made.f[1] = (float)from.im;
+    }
+    return made;
+}
+
 void bh__blas_form_next(bh__blas_form *self) {
     self->a += self->a_next;
     self->b += self->b_next;

@@ -11,11 +11,9 @@ bool type_is_complex(bh_type type) {
 }
 
 bh_device open_blas_device(void) {
-    bh_device_options options = BH_INIT(options);
-    bh_device device;
-    options.device = test_device();
+    bh_device_options options = device_options(0);
     options.libraries = BH_LIBRARY_BLAS;
-    REQUIRE_OK(bh_device_open(&options, &device));
+    bh_device device = open_device_with(&options);
     bh_status status = bh_library_load(device, BH_LIBRARY_BLAS);
     if (status == BH_E_UNSUPPORTED) SKIP("%s", bh_last_message());
     REQUIRE_OK(status);

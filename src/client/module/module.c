@@ -21,6 +21,7 @@
 #include "client/module/module.h"
 #include "client/module/product.h"
 #include "client/queue/queue.h"
+#include "library/operation.h"
 #include "wire/share.h"
 
 /* ---- freeing ---- */
@@ -383,6 +384,8 @@ bh_status bh_submit_load(bh_device device, const void *image, size_t bytes, bh_m
         return bh__refuse(BH_E_INVALID, "load modules of at most 1 GiB", "the image has %zu bytes",
                           bytes);
     }
+    if (bh__library_of_image(image, bytes))
+        return bh__refuse(BH_E_LOAD, "use bh_library_load", "the image stands for a library");
     return bh__module_submit(device, image, bytes, NULL, BH_CACHE_OFF, out, ticket);
 }
 

@@ -149,24 +149,6 @@ void bh__cpu_blas_begin(void) {
 
 /* ---- calls ---- */
 
-/* A number in the type of the elements; for real types its real part. */
-typedef union scalar {
-    float f[2];
-    double d[2];
-} scalar;
-
-static scalar scalar_as(bh_type type, bh_scalar from) {
-    scalar made;
-    if (bh__real_type(type) == BH_F32) {
-        made.f[0] = (float)from.re;
-        made.f[1] = (float)from.im;
-    } else {
-        made.d[0] = from.re;
-        made.d[1] = from.im;
-    }
-    return made;
-}
-
 static void *function_of(const bh__blas_form *f) {
     uint32_t type = type_index(f->type);
     if (f->conjugate && type >= 2 && (f->kind == BH_BLAS_DOT || f->kind == BH_BLAS_GER))
@@ -209,7 +191,8 @@ static void run_reduction(const bh__blas_form *f) {
 }
 
 static void run_vectors(const bh__blas_form *f) {
-    scalar alpha = scalar_as(f->type, f->alpha), beta = scalar_as(f->type, f->beta);
+    bh__blas_number alpha = bh__blas_number_as(f->type, f->alpha);
+    bh__blas_number beta = bh__blas_number_as(f->type, f->beta);
     int stride = size_of(f->x_stride);
     switch (f->kind) {
     case BH_BLAS_AXPY:
@@ -232,7 +215,8 @@ static void run_vectors(const bh__blas_form *f) {
 }
 
 static void run_matrix(const bh__blas_form *f) {
-    scalar alpha = scalar_as(f->type, f->alpha), beta = scalar_as(f->type, f->beta);
+    bh__blas_number alpha = bh__blas_number_as(f->type, f->alpha);
+    bh__blas_number beta = bh__blas_number_as(f->type, f->beta);
     switch (f->kind) {
     case BH_BLAS_GEMV:
         FUNCTION(gemv_function, f)
@@ -267,7 +251,8 @@ static void run_matrix(const bh__blas_form *f) {
 }
 
 static void run_matrices(const bh__blas_form *f) {
-    scalar alpha = scalar_as(f->type, f->alpha), beta = scalar_as(f->type, f->beta);
+    bh__blas_number alpha = bh__blas_number_as(f->type, f->alpha);
+    bh__blas_number beta = bh__blas_number_as(f->type, f->beta);
     switch (f->kind) {
     case BH_BLAS_GEMM:
         FUNCTION(gemm_function, f)

@@ -63,9 +63,10 @@ bh_status bh__cuda_fail(const bh__device_instance *device, bh_error *error, int 
 
 /* Called before the driver starts. With eager loading no launch ever waits for running kernels to
  * end. NVIDIA's libraries hold so many kernels that loading all of them takes seconds and more than
- * a GiB, so a device that may use libraries loads lazily; kernels of the program's modules are still
- * loaded with their module (module.c). The number of the driver's queues (CUDA_DEVICE_MAX_CONNECTIONS, 8) is not changed: with 32
- * of them every worker takes 0.4 s longer to start and to end. */
+ * a GiB, so a device that may use libraries loads lazily; kernels of the program's modules are
+ * still loaded with their module (module.c). The number of the driver's queues
+ * (CUDA_DEVICE_MAX_CONNECTIONS, 8) is not changed: with 32 of them every worker takes 0.4 s longer
+ * to start and to end. */
 static void set_environment(const bh__device_services *services) {
     setenv("CUDA_MODULE_LOADING", services->libraries ? "LAZY" : "EAGER", 1);
 }

@@ -317,8 +317,8 @@ static bh_status load_library(bh__device_instance *device, uint32_t id, const bh
     return status;
 }
 
-/* Where the driver loads lazily, for libraries, it loads a kernel when it is asked for: then too the
- * device is idle. */
+/* Where the driver loads lazily, for libraries, it loads a kernel when it is asked for: then too
+ * the device is idle. */
 static bh_status load_image(bh__device_instance *device, bh__cuda_module *module,
                             bh__module_image *image, bh_error *error, int *out_blob) {
     int blob = -1;

@@ -100,6 +100,7 @@ enum {
     BH__LIBRARY_OPERATIONS = 64, /* at most, of one library */
     BH__LIBRARY_KINDS = 256      /* kinds of library calls begin here */
 };
+#define BH__ALL_LIBRARIES ((1u << BH__LIBRARIES) - 1)
 extern const bh__library bh__libraries[BH__LIBRARIES];
 
 /* The operation of this kind and the library that it is in. NULL: there is none. */

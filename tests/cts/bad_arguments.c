@@ -220,7 +220,7 @@ TEST(absurd_amounts_of_memory_are_refused) {
 TEST(unknown_types_are_refused) {
     rig r = rig_open(0);
     bh_buffer x = {0};
-    static const bh_type types[] = {0, 13, 14, 255, 1u << 31, UINT32_MAX};
+    static const bh_type types[] = {0, 15, 16, 255, 1u << 31, UINT32_MAX};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         CHECK_REFUSED(bh_buffer_alloc(r.device, types[i], 16, NULL, &x), BH_E_INVALID);
     CHECK_EQ(x.id, 0);
@@ -281,6 +281,13 @@ TEST(reserved_fields_are_refused_unless_zero) {
     bh_transfer fill = bh_transfer_fill(x, 0, 16, "\0", 1);
     submit.reserved = 1;
     CHECK_REFUSED(bh_submit(&fill.request, &submit, NULL), BH_E_UNSUPPORTED);
+    bh_device device;
+    bh_device_options other = device_options(0);
+    other.reserved = 1;
+    CHECK_REFUSED(bh_device_open(&other, &device), BH_E_UNSUPPORTED);
+    other.reserved = 0;
+    other.libraries = 1u << 31;
+    CHECK_REFUSED(bh_device_open(&other, &device), BH_E_UNSUPPORTED);
     bh_lane lane;
     bh_lane_options opened = BH_INIT(opened);
     opened.reserved = 1;

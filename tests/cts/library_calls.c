@@ -174,6 +174,9 @@ TEST(calls_are_ordered_with_other_work_and_run_in_sequences) {
     CHECK_EQ(step, 1);
     REQUIRE_OK(bh_sequence_add(sequence, &call.request, NULL));
     REQUIRE_OK(bh_sequence_finish(sequence));
+    CHECK_STATUS(bh_sequence_set(sequence, 1, 2, (bh_arg){.kind = BH_ARG_VALUE, .size = 8}),
+                 BH_E_INVALID);
+    CHECK_STR_CONTAINS(bh_last_message(), "library call");
     bh_submit_options twice = {.size = sizeof twice, .flags = BH_SUBMIT_WAIT, .repeat = 2};
     CHECK_OK(bh_sequence_submit(sequence, &twice, NULL));
     CHECK_EQ(at(c, 0), 2);

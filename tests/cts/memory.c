@@ -93,7 +93,7 @@ TEST(bad_options_are_refused) {
     options.size = 3;
     CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 1, &options, &out), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_view(x, BH_U8, 0, BH_WHOLE, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_view(x, 13, 0, BH_WHOLE, &out), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_view(x, 15, 0, BH_WHOLE, &out), BH_E_INVALID);
     CHECK_REFUSED(bh_memory_get_info(device, NULL), BH_E_INVALID);
     bh_memory_info info = {0};
     CHECK_REFUSED(bh_memory_get_info(device, &info), BH_E_INVALID);

@@ -141,7 +141,7 @@ TEST(types_have_sizes_and_names) {
     CHECK_STR_EQ(bh_type_name(BH_BF16), "bf16");
     CHECK_STR_EQ(bh_type_name(BH_U64), "u64");
     CHECK_EQ(bh_type_size(0), 0);
-    CHECK_EQ(bh_type_size(BH_F64 + 1), 0);
+    CHECK_EQ(bh_type_size(BH_C128 + 1), 0);
     CHECK_EQ(bh_type_size(UINT32_MAX), 0);
     CHECK_STR_EQ(bh_type_name(0), "?");
     CHECK_STR_EQ(bh_type_name(UINT32_MAX), "?");

@@ -32,6 +32,7 @@
 #include "client/transfer/transfer.h"
 #include "client/workers/report.h"
 #include "client/workers/supervisor.h"
+#include "library/operation.h"
 #include "wire/share.h"
 
 /* Where device memory is mapped in every worker: everything twice, writable and read-only. */
@@ -127,6 +128,11 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
         return refuse_option("queue_length", out->queue_length,
                              "use a power of two from 64 to 65536");
     }
+    if (out->libraries & ~BH__ALL_LIBRARIES)
+        return bh__refuse(BH_E_UNSUPPORTED, "use the BH_LIBRARY_... of this version",
+                          "bh_device_options.libraries is 0x%x; 0x%x of it are not known",
+                          out->libraries, out->libraries & ~BH__ALL_LIBRARIES);
+    if (bh__reserved_check(out->reserved, "bh_device_options") != BH_OK) return bh__last()->status;
     if (take_executor(&out->executor) != BH_OK) return bh__last()->status;
     return take_sandbox(&out->sandbox);
 }

@@ -95,6 +95,7 @@ bh_status bh_prepare(bh_kernel kernel, bh_shape shape, bh_args args, const bh_la
                           "a prepared launch with flags 0x%x and after_count %zu: BH_SUBMIT_WAIT "
                           "and `after` belong to one launch",
                           self.options->flags, self.options->after_count);
+    self.ranges = NULL;
     self.device = bh__device_lock(kernel.id, BH__KIND_KERNEL, "kernel", true);
     if (!self.device) return bh__last()->status;
     bool retry;

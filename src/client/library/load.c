@@ -94,10 +94,10 @@ bh_status bh__library_kernel(const bh__library_call *self, bool no_block, bh_ker
 }
 
 bh_status bh_library_load(bh_device handle, uint32_t libraries) {
-    uint32_t all = (1u << BH__LIBRARIES) - 1;
-    if (libraries & ~all)
+    if (libraries & ~BH__ALL_LIBRARIES)
         return bh__refuse(BH_E_INVALID, "use BH_LIBRARY_...",
-                          "libraries is 0x%x; 0x%x of it are unknown", libraries, libraries & ~all);
+                          "libraries is 0x%x; 0x%x of it are unknown", libraries,
+                          libraries & ~BH__ALL_LIBRARIES);
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh_status status = BH_OK;

@@ -207,6 +207,7 @@ static bh_status keep_launch(bh__sequence *self, const bh__launch *packed, bh_ar
     }
     bh__step *step = &self->steps[self->step_count];
     step->kernel = packed->kernel;
+    step->of_library = packed->ranges != NULL;
     step->elements = packed->options->elements;
     step->writable_inputs = packed->options->flags & BH_LAUNCH_WRITABLE_INPUTS;
     bh__sequence_step *record = &self->records[self->step_count];

@@ -467,6 +467,10 @@ static bh_status set_value(bh__device *device, bh__sequence *self, uint32_t inde
     }
     const bh__step *step = &self->steps[index];
     bh__kernel *kernel = step->kernel;
+    if (step->of_library)
+        return bh__refuse(BH_E_INVALID, "record another call, or bind other buffers",
+                          "step %u of sequence \"%s\" is a library call, whose numbers are fixed",
+                          index, self->name);
     if (argument >= kernel->shape.param_count) {
         return bh__refuse(BH_E_INVALID, "use an index below the number of arguments",
                           "kernel %s takes %u arguments; there is no argument %u", kernel->name,

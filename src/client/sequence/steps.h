@@ -30,7 +30,7 @@ typedef struct bh__step_use {
 typedef struct bh__step {
     bh__kernel *kernel; /* of a launch; its module is pinned. NULL: not a launch */
     uint64_t elements;  /* of a launch; 0: all threads */
-    bool writable_inputs;
+    bool writable_inputs, of_library;
     uint32_t first_use, use_count;
 } bh__step;
 

@@ -132,7 +132,7 @@ function(bulkhead_public_programs directory prefix)
         if(name STREQUAL "interop")
             list(APPEND library Bulkhead::cuda)
         endif()
-        target_link_libraries(${prefix}${name} PRIVATE bulkhead_flags ${library} m)
+        target_link_libraries(${prefix}${name} PRIVATE bulkhead_flags ${library} m ${CMAKE_DL_LIBS})
     endforeach()
 endfunction()
 

@@ -318,6 +318,31 @@ static void check_confinement(doctor *d, const char *name, bh_device device) {
                                                : "no programs, no sockets, no other process");
 }
 
+/* Libraries for library calls (bulkhead/library.h), as the worker of a device finds them. */
+static void check_libraries(doctor *d, const char *name) {
+    static const struct {
+        uint32_t bit;
+        const char *what;
+    } libraries[] = {{BH_LIBRARY_BLAS, "BLAS"}};
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        bh_device_options options = BH_INIT(options);
+        bh_device device;
+        bh_error error;
+        options.device = name;
+        options.flags = BH_DEVICE_NO_STANDBY;
+        options.libraries = libraries[i].bit;
+        bh_status status = bh_device_open(&options, &device);
+        if (status == BH_OK) status = bh_library_load(device, libraries[i].bit);
+        if (status != BH_OK) bh__report_library(&error);
+        if (status == BH_OK)
+            report(d, OK, NULL, "device %s: library %s can be used", name, libraries[i].what);
+        else
+            report(d, INFO, error.fix, "device %s: library %s cannot be used: %s", name,
+                   libraries[i].what, error.message);
+        bh_device_close(device);
+    }
+}
+
 /* LLVM of another major version has another name: the library finds the one it was built with. */
 static const char *other_llvm(void) {
     static const char *const names[] = {"libLLVM.so.20.1", "libLLVM-20.so.1", "libLLVM.so.18.1",
@@ -390,6 +415,7 @@ static void try_device(doctor *d, const char *name) {
         report(d, BROKEN, error.fix, "device %s: a kernel could not be run: %s: %s", name,
                bh_status_name(status), error.message);
     }
+    if (status == BH_OK) check_libraries(d, name);
     bh_device_close(device);
 }
 

@@ -220,3 +220,56 @@ TEST(calls_that_must_not_wait_say_so_until_the_library_is_loaded) {
     CHECK_EQ(at(a, 1), status == BH_OK ? 4 : 2);
     CHECK_OK(bh_device_close(device));
 }
+
+/* A request with some of its bytes changed: numbers at the edges, bits, other handles. */
+static void spoil(bh_blas *call, rng *r, const bh_buffer *buffers) {
+    static const uint64_t edges[] = {0,         1,          2,         7,          8,
+                                     9,         64,         INT32_MAX, UINT32_MAX, 1ull << 40,
+                                     INT64_MAX, UINT64_MAX, 63,        1ull << 32, 1ull << 63};
+    uint8_t *bytes = (uint8_t *)call;
+    for (uint32_t count = rng_below(r, 4); count; count--) {
+        size_t at = 8 + rng_below(r, (sizeof *call - 8) / 8) * 8;
+        uint64_t value = edges[rng_below(r, sizeof edges / sizeof edges[0])];
+        switch (rng_below(r, 4)) {
+        case 0:
+            bytes[8 + rng_below(r, sizeof *call - 8)] ^= (uint8_t)(1u << rng_below(r, 8));
+            break;
+        case 1:
+            memcpy(bytes + at, &buffers[rng_below(r, 4)], 8);
+            break;
+        case 2:
+            memcpy(bytes + at, &(uint64_t){rng_below(r, 12)}, 8);
+            break;
+        default:
+            memcpy(bytes + at, &value, 8);
+        }
+    }
+}
+
+TEST_TIMEOUT(requests_of_garbage_are_refused_or_do_no_harm, 60) {
+    bh_device device = open_blas_device();
+    rng r = rng_seeded(9);
+    bh_buffer buffers[4] = {floats(device, 1, N * N), floats(device, 1, N * N),
+                            floats(device, 1, N * N), floats(device, 1, 2)};
+    bh_buffer guard = floats(device, 7, N * N);
+    uint32_t taken = 0;
+    for (int i = 0; i < 10000; i++) {
+        bh_blas call = bh_blas_init(256 + rng_below(&r, 42), 1, 0);
+        call.a = bh_matrix_of(buffers[0], N, N);
+        call.b = bh_matrix_of(buffers[1], N, N);
+        call.c = bh_matrix_of(buffers[2], N, N);
+        if (rng_below(&r, 2)) {
+            call.c = (bh_matrix){{0}, 0, 0, 0, 0, 0, 0, 0};
+            call.b = call.c;
+            call.x = bh_vector_of(buffers[1], N);
+            call.y = bh_vector_of(buffers[2], N);
+        }
+        spoil(&call, &r, buffers);
+        taken += bh_submit(&call.request, NULL, NULL) == BH_OK;
+    }
+    CHECK_GT(taken, 200);
+    CHECK_OK(bh_device_sync(device, BH_FOREVER));
+    CHECK_EQ(health_of(device).losses, 0);
+    for (int i = 0; i < N * N; i++) CHECK_EQ(at(guard, (uint64_t)i), 7);
+    CHECK_OK(bh_device_close(device));
+}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The figures of one open device, as `bulkhead top` and `bulkhead serve` read them from another
- * process: what they are, the message that carries them, the folder with the sockets, and their text
- * in the Prometheus format. Used by the library and the command; uses libc and the public header.
+ * The figures of an open device, as `bulkhead top` and `bulkhead serve` read them from another
+ * process: what they are, the message that carries them, the folder with the sockets, and their
+ * text in the Prometheus format. Used by the library and the command; uses libc and the public
+ * header.
  *
  * A message is a header and sections. A section is a struct that begins with its size and only
  * grows, so that both sides may be of different versions: each takes the fields that it knows, and
@@ -82,8 +83,8 @@ enum { BH__FIGURES_MESSAGE_MAX = 160 << 10 };
 
 /* Writes the message and returns its length; 0: more than `room`. */
 size_t bh__figures_pack(const bh__figures *from, void *out, size_t room);
-/* Reads a message, which may be anything at all. Texts in *out end with a NUL. Returns NULL, or what
- * is wrong with it. */
+/* Reads a message, which may be anything at all. Texts in *out end with a NUL. Returns NULL, or
+ * what is wrong with it. */
 const char *bh__figures_unpack(const void *message, size_t bytes, bh__figures *out);
 
 /* ---- folder.c: sockets are named PID-START-SLOT in a folder of the user ---- */

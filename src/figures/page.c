@@ -200,8 +200,10 @@ static void put_process(bh__page *to, const bh__figures_process *of) {
 
 static void labels_of(const bh__figures *of, bool named, char out[LABELS]) {
     bh__page text = {.out = out, .room = LABELS};
-    put(&text, "device=\"%.15s:%u\",compartment=\"%u\"", of->device.kind, of->device.index,
-        of->device.slot);
+    char device[32];
+    snprintf(device, sizeof device, "%.15s:%u", of->device.kind, of->device.index);
+    put_label(&text, "device", device);
+    put(&text, ",compartment=\"%u\"", of->device.slot);
     if (!named) return;
     put(&text, ",");
     put_process(&text, &of->process);

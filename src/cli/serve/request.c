@@ -89,11 +89,16 @@ static bool read_query(piece query, bh__request *out) {
     return true;
 }
 
+static bool is_visible(piece text) {
+    for (size_t i = 0; i < text.length; i++)
+        if (text.at[i] <= ' ' || text.at[i] > '~') return false;
+    return true;
+}
+
 static int read_target(piece target, bh__request *out) {
     piece path;
     if (target.length == 0 || target.at[0] != '/') return 400;
-    for (size_t i = 0; i < target.length; i++)
-        if (target.at[i] <= ' ' || target.at[i] > '~' || target.at[i] == '#') return 400;
+    if (!is_visible(target) || memchr(target.at, '#', target.length)) return 400;
     bool has_query = take_until(&target, '?', &path);
     if (!has_query) path = target;
     if (!copy(path, out->path, sizeof out->path)) return 404;
@@ -160,7 +165,7 @@ static int read_header(piece line, bh__request *out) {
                strncasecmp(line.at, bearer, sizeof bearer - 1) == 0) {
         line.at += sizeof bearer - 1;
         line.length -= sizeof bearer - 1;
-        if (!copy(line, out->token, sizeof out->token)) return 400;
+        if (!is_visible(line) || !copy(line, out->token, sizeof out->token)) return 400;
     }
     return 200;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bulkhead serve`: the open devices as a web page. One thread, a few connections, one request each. */
+/* `bulkhead serve`: the open devices as a web page. One thread, a few connections, one request
+ * each. */
 #include "cli/serve/serve.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ enum {
 
 typedef struct connection {
     int fd;   /* -1: none */
-    bool own; /* the other end is a process of this user, here */
+    bh__address peer;
     uint64_t deadline;
     char request[BH__REQUEST_MAX + 1];
     size_t read;
@@ -65,6 +66,14 @@ static bool knows_host(const server *self, const char *host) {
     for (size_t i = 0; i < self->name_count; i++)
         if (strcasecmp(host, self->names[i]) == 0) return true;
     return false;
+}
+
+/* Asked for a whole request only: the system's table of connections can be long. */
+static bool may_ask(const server *self, const connection *one, const bh__request *request) {
+    bh__address own = {0};
+    socklen_t size = sizeof own;
+    return same_token(request->token, self->token) ||
+           (getsockname(one->fd, &own.any, &size) == 0 && bh__peer_is_own(&one->peer, &own));
 }
 
 /* ---- answers ---- */
@@ -117,7 +126,7 @@ static void answer(server *self, connection *one, int status, const bh__request 
     if (status == 200 && !knows_host(self, request->host))
         bh__content_text(out, 421,
                          "this name is not one of this server's: start it with --host NAME\n");
-    else if (status == 200 && !one->own && !same_token(request->token, self->token))
+    else if (status == 200 && !may_ask(self, one, request))
         bh__content_text(out, 401,
                          "a token is needed: add ?token=TOKEN, which the server printed\n");
     else if (status == 200)
@@ -137,8 +146,8 @@ static void drop(connection *one) {
 }
 
 static void take(server *self) {
-    bh__address peer = {0}, own = {0};
-    socklen_t size = sizeof peer, own_size = sizeof own;
+    bh__address peer = {0};
+    socklen_t size = sizeof peer;
     connection *one = NULL;
     for (size_t i = 0; i < CONNECTIONS && !one; i++)
         if (self->list[i].fd < 0) one = &self->list[i];
@@ -150,7 +159,7 @@ static void take(server *self) {
     }
     memset(one, 0, sizeof *one);
     one->fd = fd;
-    one->own = getsockname(fd, &own.any, &own_size) == 0 && bh__peer_is_own(&peer, &own);
+    one->peer = peer;
     one->deadline = bh__now_ns() + READ_S * UINT64_C(1000000000);
 }
 

@@ -244,7 +244,7 @@ void bh__view_json(const bh__view *view, bh__json *json, bool history) {
 
 /* ---- lines ---- */
 
-/* Names come from other processes: what is not printable ASCII could be commands for the terminal. */
+/* Names come from other processes: what is not printable could be commands for the terminal. */
 static void put_plain(FILE *to, const char *name, int width) {
     int used = 0;
     for (; name[used] != '\0' && used < width; used++) {

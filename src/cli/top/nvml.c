@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVML knows of a GPU. The library is loaded when it is first needed; without it, or without one
- * of its functions, that much is not known. */
+/* What NVML knows of a GPU. The library is loaded when it is first needed; without it, or without
+ * one of its functions, that much is not known. */
 #include "cli/top/top.h"
 
 #include <dlfcn.h>

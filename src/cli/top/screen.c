@@ -143,7 +143,8 @@ static const char *plain(const char *name, char out[128]) {
 /* The newest value stands at the right. `most` 0: the largest value shown is the top. */
 static void put_spark(const screen *self, int row, int column, int width, const bh__row *of,
                       bh__series which, float most) {
-    static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄",
+                                         "▅", "▆", "▇", "█"};
     static const char *const ascii[] = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
     char text[BH__HISTORY * 3 + 1] = "";
     size_t used = 0;

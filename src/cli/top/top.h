@@ -96,7 +96,8 @@ typedef struct bh__view {
     bh__order order;
 } bh__view;
 
-/* Looks anew: rows of devices that are gone are removed. Returns false if host memory is exhausted. */
+/* Looks anew: rows of devices that are gone are removed. Returns false if host memory is
+ * exhausted. */
 bool bh__view_refresh(bh__view *view, uint64_t patience_ns);
 void bh__view_sort(bh__view *view);
 void bh__view_free(bh__view *view);

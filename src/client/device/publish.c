@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A device offers its figures to `bulkhead top` and its like through a socket in a folder that only
- * this user can enter. The supervisor answers each connection with one message and closes it: nobody
- * who connects can make it wait, keep memory of it, or ask for anything. While nobody connects this
- * costs a descriptor. A device works without it wherever it cannot be.
+ * this user can enter. The supervisor answers each connection with one message and closes it:
+ * nobody who connects can make it wait, keep memory of it, or ask for anything. While nobody
+ * connects this costs a descriptor. A device works without it wherever it cannot be.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -58,6 +58,7 @@ expect 'class="line" d="M0.0 '
 expect 'trap_now'
 expect '<option value="busy.json">busy.json'
 expect '<option value="a&lt;img src=x&gt;.json">a&lt;img src=x&gt;.json'
+expect 'aria-label="1 spans on 1 tracks"'
 expect '<pre id="report">[^<]'
 if grep -q '<img' "$tmp/page.html"; then
     echo "a text became part of the page"

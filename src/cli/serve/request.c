@@ -53,7 +53,7 @@ static int digit_of(char c) {
                                   : -1;
 }
 
-/* Decodes %41. A NUL or a control character is refused. */
+/* Decodes %41, and + to a space. A NUL or a control character is refused. */
 static bool decode(piece text, char *out, size_t room) {
     size_t used = 0;
     for (size_t i = 0; i < text.length; i++) {
@@ -66,6 +66,7 @@ static bool decode(piece text, char *out, size_t room) {
             byte = high * 16 + low;
             i += 2;
         }
+        if (text.at[i] == '+') byte = ' ';
         if (byte < ' ' || byte == 0x7f || used + 1 >= room) return false;
         out[used++] = (char)byte;
     }

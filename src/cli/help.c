@@ -63,7 +63,8 @@ static const char run[] =
     "                           with LLVM before the launch; auto: native when it is there\n"
     "  -v, --verbose            say who runs the kernel, and why, on standard error\n"
     "      --sarif              --check, and what it found as SARIF 2.1.0 on standard output\n"
-    "      --repeat N           launch N times on the same buffers, report the time\n"
+    "      --repeat N           launch N times on the same buffers, report the time; on a\n"
+    "                           terminal also how the device times are distributed\n"
     "      --timeout SECONDS    for all launches together, default 60\n"
     "      --json               one JSON object on standard output\n"
     "      --hex                elements as raw bit patterns\n"
@@ -116,7 +117,8 @@ static const char doctor[] =
     "\n"
     "Checks what Bulkhead needs and what it can use: worker programs, the system,\n"
     "an NVIDIA driver and its GPUs, compilers. Lines begin with ok, info, warn or\n"
-    "FAIL; a Fix: line says what to do. Exit status 1 if something is broken.\n"
+    "FAIL; a Fix: line says what to do. The last line says whether all is well. Exit status 1 if\n"
+    "something is broken.\n"
     "\n"
     "      --json   as a JSON object\n";
 

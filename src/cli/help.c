@@ -18,6 +18,7 @@ static const char overview[] =
     "  demo      run kernels, crash one, and check that the data survives\n"
     "  top       the devices that are open now, live\n"
     "  serve     the same as a web page, with metrics for Prometheus\n"
+    "  bench     measure launches, copies and losses on this machine\n"
     "  doctor    check what is installed and what is missing\n"
     "  help      help COMMAND: more about one of them\n"
     "\n"
@@ -245,13 +246,25 @@ static const char serve[] =
     "  bulkhead serve\n"
     "  bulkhead serve -l 9100 --token-file ~/.config/bulkhead-token --reports /var/tmp/reports\n";
 
+static const char bench[] =
+    "Usage: bulkhead bench [-d NAME] [options]\n"
+    "\n"
+    "Measures what matters to a program: opening a device, submitting a launch, a launch and\n"
+    "the wait for it, copies both ways, and the time from a fault until kernels run again. On\n"
+    "a GPU beside the same with the driver alone. Takes some seconds; let nothing else run.\n"
+    "\n"
+    "  -d, --device NAME   auto (default), cpu, cuda, cuda:N\n"
+    "      --json          as a JSON object\n"
+    "      --html FILE     also write a page with charts, which needs no other file\n"
+    "      --quick         fewer samples\n";
+
 static const struct {
     const char *topic;
     const char *text;
 } texts[] = {
-    {"devices", devices}, {"run", run},         {"demo", demo},
-    {"doctor", doctor},   {"compile", compile}, {"link", link},
-    {"cache", cache},     {"top", top},         {"serve", serve},
+    {"devices", devices}, {"run", run},     {"demo", demo},   {"doctor", doctor},
+    {"compile", compile}, {"link", link},   {"cache", cache}, {"top", top},
+    {"serve", serve},     {"bench", bench},
 };
 
 bool bh__help_print(FILE *to, const char *topic) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages with the figures of a device, as a process may send them to `bulkhead top`; and the pages
- * that are made of them. */
+/* Messages with the figures of a device, as a process may send them to `bulkhead top`; and the
+ * pages that are made of them. */
 #include "figures/figures.h"
 #include "fuzz.h"
 

@@ -10,24 +10,25 @@
 
 enum { BAR = 40 };
 
+/* The worker counts a request just after it has completed: waits until all are counted. */
 static void read_times(bh_device device, bh_histogram *out) {
     bh_lane_counters counters = BH_INIT(counters);
-    *out = bh_lane_get_counters(device, (bh_lane){0}, &counters) == BH_OK ? counters.running
-                                                                          : (bh_histogram){0};
+    *out = (bh_histogram){0};
+    for (int tries = 0; tries < 50; tries++) {
+        if (bh_lane_get_counters(device, (bh_lane){0}, &counters) != BH_OK) return;
+        *out = counters.running;
+        if (counters.running.count >= counters.requests) return;
+        usleep(1000);
+    }
 }
 
 void bh__times_begin(bh__run *run) {
     read_times(run->device, &run->times);
 }
 
-/* The worker counts a launch just after it has completed. */
 void bh__times_end(bh__run *run) {
     bh_histogram now, before = run->times;
-    for (int tries = 0; tries < 50; tries++) {
-        read_times(run->device, &now);
-        if (now.count - before.count >= run->launches) break;
-        usleep(1000);
-    }
+    read_times(run->device, &now);
     for (size_t i = 0; i < BH_HISTOGRAM_BUCKETS; i++)
         run->times.buckets[i] = now.buckets[i] - before.buckets[i];
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to `bulkhead serve`. What is taken has a path, a host and texts that end; the answer does
- * not depend on how the request was cut into pieces. */
+/* Requests to `bulkhead serve`. What is taken has a path, a host and texts that end; the answer
+ * does not depend on how the request was cut into pieces. */
 #include "cli/serve/serve.h"
 #include "fuzz.h"
 

@@ -76,8 +76,21 @@ TEST(an_open_device_is_found_and_a_closed_one_is_not) {
     CHECK_STR_EQ(f.kernels[0].name, "iota");
     CHECK_EQ(f.kernels[0].launches, 3u);
     CHECK_EQ(f.kernels[1].faults, 1u);
+    CHECK_EQ(f.kernels[0].timed, 3u);
+    CHECK_GT(f.kernels[0].device_ns, 0u);
     CHECK_EQ(f.loss_count, 1u);
     CHECK_STR_CONTAINS(f.losses[0].kernel, "trap_now");
+    /* The next worker's launches are added to those of the lost one. */
+    uint64_t before = f.kernels[0].device_ns;
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(run_now(rig_kernel(&r, "iota"), BH_GRID(1000, 100),
+                         BH_ARGS(BH_OUT(x), 1u, 1000u)));
+    for (int tries = 0; tries < 100; tries++) {
+        REQUIRE_EQ(find(getpid(), &f), 1u);
+        if (f.kernels[0].timed == 5) break;
+    }
+    CHECK_EQ(f.kernels[0].timed, 5u);
+    CHECK_GT(f.kernels[0].device_ns, before);
     CHECK_OK(bh_device_close(r.device));
     CHECK_EQ(find(getpid(), NULL), 0u);
     CHECK_EQ(entries(), 0u);

@@ -21,6 +21,7 @@
 #include "client/core/fork.h"
 #include "client/device/device.h"
 #include "client/memory/memory.h"
+#include "client/module/module.h"
 #include "client/observe/snapshot.h"
 #include "client/workers/report.h"
 #include "figures/figures.h"
@@ -98,30 +99,35 @@ void bh__publish_close(bh__device *device) {
 
 /* ---- what is answered ---- */
 
-static void fill_kernels(const bh__device *device, bh__figures *out) {
-    const bh__kernel *best[BH__FIGURES_KERNELS];
-    uint32_t count = 0, seen = 0;
-    for (const bh__module *module = device->module.list; module; module = module->next) {
-        for (uint32_t i = 0; i < module->kernel_count && seen < LOOKED_AT; i++, seen++) {
-            const bh__kernel *kernel = &module->kernels[i];
-            uint32_t at = count;
-            while (at > 0 && best[at - 1]->submitted < kernel->submitted) at--;
-            if (kernel->submitted == 0 || at == BH__FIGURES_KERNELS) continue;
-            if (count < BH__FIGURES_KERNELS) count++;
-            memmove(&best[at + 1], &best[at], (count - 1 - at) * sizeof *best);
-            best[at] = kernel;
-        }
-    }
-    out->kernel_count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        bh__figures_kernel *to = &out->kernels[i];
-        *to = (bh__figures_kernel){.size = sizeof *to,
-                                   .quarantined = best[i]->quarantined,
-                                   .launches = best[i]->submitted,
-                                   .dropped = best[i]->dropped,
-                                   .faults = best[i]->faults};
-        snprintf(to->name, sizeof to->name, "%.127s", best[i]->name ? best[i]->name : "");
-    }
+/* Those that ran longest; of those that took no known time, the ones launched most often. */
+static bool is_before(const bh__figures_kernel *a, const bh__figures_kernel *b) {
+    return a->device_ns != b->device_ns ? a->device_ns > b->device_ns : a->launches > b->launches;
+}
+
+static void add_kernel(const bh__kernel *kernel, const bh__kernel_total *totals, uint32_t count,
+                       bh__figures *out) {
+    bh__figures_kernel it = {.size = sizeof it,
+                             .quarantined = kernel->quarantined,
+                             .launches = kernel->submitted,
+                             .dropped = kernel->dropped,
+                             .faults = kernel->faults};
+    bh__kernel_total_add(kernel, totals, count, &it.timed, &it.device_ns);
+    uint32_t at = out->kernel_count;
+    while (at > 0 && is_before(&it, &out->kernels[at - 1])) at--;
+    if (at == BH__FIGURES_KERNELS) return;
+    if (out->kernel_count < BH__FIGURES_KERNELS) out->kernel_count++;
+    memmove(&out->kernels[at + 1], &out->kernels[at], (out->kernel_count - 1 - at) * sizeof it);
+    snprintf(it.name, sizeof it.name, "%.127s", kernel->name ? kernel->name : "");
+    out->kernels[at] = it;
+}
+
+static void fill_kernels(bh__device *device, bh__figures *out) {
+    bh__kernel_total totals[BH__KERNEL_TOTALS];
+    uint32_t seen = 0, count = 0;
+    if (!device->queue.frozen) count = bh__kernel_totals(device, totals, BH__KERNEL_TOTALS);
+    for (const bh__module *module = device->module.list; module; module = module->next)
+        for (uint32_t i = 0; i < module->kernel_count && seen < LOOKED_AT; i++, seen++)
+            if (module->kernels[i].submitted) add_kernel(&module->kernels[i], totals, count, out);
 }
 
 static void fill(bh__device *device, bh__figures *out) {

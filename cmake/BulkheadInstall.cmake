@@ -35,3 +35,13 @@ install(FILES "${PROJECT_SOURCE_DIR}/docs/bulkhead.1"
 # With its subfolders, so that links between pages and from README.md hold.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
         FILES_MATCHING PATTERN "*.md")
+
+# Where each shell looks.
+set(completion "${PROJECT_SOURCE_DIR}/contrib/completion")
+install(FILES "${completion}/bulkhead.bash" RENAME bulkhead
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+install(FILES "${completion}/_bulkhead" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+install(FILES "${completion}/bulkhead.fish"
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+install(FILES "${PROJECT_SOURCE_DIR}/contrib/grafana/bulkhead.json"
+        DESTINATION "${CMAKE_INSTALL_DOCDIR}/grafana")

@@ -397,7 +397,9 @@ enum {
     BH_DEVICE_GUARD = 1u << 3,            /* unmapped memory behind each buffer: observe.h */
     /* A crashed worker may leave a core dump, if the system's settings ask for one. By default it
      * leaves none. */
-    BH_DEVICE_CORE_DUMPS = 1u << 4
+    BH_DEVICE_CORE_DUMPS = 1u << 4,
+    BH_DEVICE_PRIVATE = 1u << 5 /* not shown to `bulkhead top` and `bulkhead serve`, which otherwise
+                                   show the device to its own user; as BULKHEAD_PUBLISH=off */
 };
 
 /* Libraries that workers may load, for the operations of blas.h. */

@@ -262,6 +262,9 @@ int bh__doctor_main(int count, char **list);
 int bh__compile_main(int count, char **list);
 int bh__link_main(int count, char **list);
 int bh__cache_main(int count, char **list);
+int bh__top_main(int count, char **list);
+int bh__serve_main(int count, char **list);
+int bh__bench_main(int count, char **list);
 
 /* Prints a help text (help.c). NULL: the overview. Returns false if there is no such topic. */
 bool bh__help_print(FILE *to, const char *topic);

@@ -524,13 +524,13 @@ int bh__doctor_main(int count, char **list) {
     } else {
         check_all(&d);
         if (d.broken > 0)
-            printf("\n%u broken, %u warning%s.\n", d.broken, d.warnings,
+            printf("\nNot well: %u broken, %u warning%s.\n", d.broken, d.warnings,
                    d.warnings == 1 ? "" : "s");
         else if (d.warnings > 0)
-            printf("\nBulkhead works here; %u warning%s.\n", d.warnings,
+            printf("\nWell, with %u warning%s: Bulkhead works here.\n", d.warnings,
                    d.warnings == 1 ? "" : "s");
         else
-            printf("\nEverything Bulkhead needs is here.\n");
+            printf("\nAll is well: Bulkhead works here.\n");
     }
     return d.broken > 0 ? BH__EXIT_REFUSED : BH__EXIT_DONE;
 }

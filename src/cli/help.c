@@ -16,6 +16,9 @@ static const char overview[] =
     "  link      several files (PTX, CUDA C++, cubins, LTO-IR) to one, PTX or a cubin\n"
     "  cache     the cache of compiled kernels: stats, list, clear\n"
     "  demo      run kernels, crash one, and check that the data survives\n"
+    "  top       the devices that are open now, live\n"
+    "  serve     the same as a web page, with metrics for Prometheus\n"
+    "  bench     measure launches, copies and losses on this machine\n"
     "  doctor    check what is installed and what is missing\n"
     "  help      help COMMAND: more about one of them\n"
     "\n"
@@ -61,7 +64,8 @@ static const char run[] =
     "                           with LLVM before the launch; auto: native when it is there\n"
     "  -v, --verbose            say who runs the kernel, and why, on standard error\n"
     "      --sarif              --check, and what it found as SARIF 2.1.0 on standard output\n"
-    "      --repeat N           launch N times on the same buffers, report the time\n"
+    "      --repeat N           launch N times on the same buffers, report the time; on a\n"
+    "                           terminal also how the device times are distributed\n"
     "      --timeout SECONDS    for all launches together, default 60\n"
     "      --json               one JSON object on standard output\n"
     "      --hex                elements as raw bit patterns\n"
@@ -114,7 +118,8 @@ static const char doctor[] =
     "\n"
     "Checks what Bulkhead needs and what it can use: worker programs, the system,\n"
     "an NVIDIA driver and its GPUs, compilers. Lines begin with ok, info, warn or\n"
-    "FAIL; a Fix: line says what to do. Exit status 1 if something is broken.\n"
+    "FAIL; a Fix: line says what to do. The last line says whether all is well. Exit status 1 if\n"
+    "something is broken.\n"
     "\n"
     "      --json   as a JSON object\n";
 
@@ -197,12 +202,69 @@ static const char cache[] =
     "\n"
     "      --json   as a JSON object\n";
 
+static const char top[] =
+    "Usage: bulkhead top [--once|--json] [options]\n"
+    "\n"
+    "Shows the devices that programs of this user have open on this machine: process,\n"
+    "worker, losses, queue, launches a second, device time, memory, health, and for GPUs what\n"
+    "NVML reports. Live on a terminal; otherwise as --once.\n"
+    "\n"
+    "  -1, --once              print a list and end\n"
+    "      --json              print all that is known as a JSON object and end\n"
+    "  -i, --interval SECONDS  between looks, 0.1 to 3600, default 1; --once and --json look\n"
+    "                          twice, this far apart, for the rates\n"
+    "  -s, --sort COLUMN       launches (default), busy, memory, queue, losses or pid\n"
+    "\n"
+    "Keys: up and down choose, enter opens one (lanes, kernels, memory by tag, last losses),\n"
+    "escape goes back, s sorts by the next column, space pauses, h helps, q quits.\n"
+    "\n"
+    "A program hides its devices with BH_DEVICE_PRIVATE or BULKHEAD_PUBLISH=off. NO_COLOR\n"
+    "turns colours off.\n";
+
+static const char serve[] =
+    "Usage: bulkhead serve [options]\n"
+    "\n"
+    "A web page with the devices that programs of this user have open on this machine, traces\n"
+    "and fault reports. /metrics has all of them for Prometheus, /json what the page shows.\n"
+    "It only shows: nothing can be changed or started through it.\n"
+    "\n"
+    "  -l, --listen [ADDRESS:]PORT  default 127.0.0.1:8077; port 0: any that is free\n"
+    "      --host NAME              a name under which browsers reach it, besides localhost and\n"
+    "                               the address; may be repeated\n"
+    "      --token-file FILE        the token, in a file that nobody else can read; default: a\n"
+    "                               new one, which is printed\n"
+    "      --traces FOLDER          show the traces (*.json) in it\n"
+    "      --reports FOLDER         show the fault reports (bulkhead-loss-*.txt) in it\n"
+    "  -i, --interval SECONDS       look at the devices at most this often, default 1\n"
+    "  -q, --quiet                  print the address only\n"
+    "\n"
+    "Processes of this user on this machine need no token. All others do, in the address\n"
+    "(?token=TOKEN) or as \"Authorization: Bearer TOKEN\". There is no TLS: through other\n"
+    "networks use ssh -L 8077:localhost:8077.\n"
+    "\n"
+    "Examples:\n"
+    "  bulkhead serve\n"
+    "  bulkhead serve -l 9100 --token-file ~/.config/bulkhead-token --reports /var/tmp/reports\n";
+
+static const char bench[] =
+    "Usage: bulkhead bench [-d NAME] [options]\n"
+    "\n"
+    "Measures what matters to a program: opening a device, submitting a launch, a launch and\n"
+    "the wait for it, copies both ways, and the time from a fault until kernels run again. On\n"
+    "a GPU beside the same with the driver alone. Takes some seconds; let nothing else run.\n"
+    "\n"
+    "  -d, --device NAME   auto (default), cpu, cuda, cuda:N\n"
+    "      --json          as a JSON object\n"
+    "      --html FILE     also write a page with charts, which needs no other file\n"
+    "      --quick         fewer samples\n";
+
 static const struct {
     const char *topic;
     const char *text;
 } texts[] = {
-    {"devices", devices}, {"run", run},   {"demo", demo},   {"doctor", doctor},
-    {"compile", compile}, {"link", link}, {"cache", cache},
+    {"devices", devices}, {"run", run},     {"demo", demo},   {"doctor", doctor},
+    {"compile", compile}, {"link", link},   {"cache", cache}, {"top", top},
+    {"serve", serve},     {"bench", bench},
 };
 
 bool bh__help_print(FILE *to, const char *topic) {

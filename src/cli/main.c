@@ -10,7 +10,8 @@ static const struct {
 } commands[] = {
     {"devices", bh__devices_main}, {"run", bh__run_main},         {"demo", bh__demo_main},
     {"doctor", bh__doctor_main},   {"compile", bh__compile_main}, {"link", bh__link_main},
-    {"cache", bh__cache_main},
+    {"cache", bh__cache_main},     {"top", bh__top_main},         {"serve", bh__serve_main},
+    {"bench", bh__bench_main},
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])

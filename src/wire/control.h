@@ -205,6 +205,19 @@ typedef struct bh__lane_counts {
     bh__times_counted queued, waiting, running;
 } bh__lane_counts;
 
+/* The launches of one kernel on a lane and how long they ran. A kernel takes the first free of
+ * BH__KERNEL_PROBES places from its hash on; without one it is not counted. Sequences are not. */
+typedef struct bh__kernel_counts {
+    _Atomic uint64_t key; /* 1 + the module's number, and the kernel's index below it; 0: free */
+    _Atomic uint64_t launches, ns;
+} bh__kernel_counts;
+
+enum { BH__KERNEL_PLACES = 32, BH__KERNEL_PROBES = 8 };
+
+static inline uint64_t bh__kernel_key(uint32_t module, uint32_t kernel) {
+    return ((uint64_t)module + 1) << 32 | kernel;
+}
+
 typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t
         claim;                /* worker: compare-and-swap; application: sets and clears the flags */
@@ -220,6 +233,7 @@ typedef struct bh__lane_area {
     /* Used as a ring. Each is written before its requests reach the device. */
     bh__group groups[BH__GROUPS];
     _Alignas(64) bh__lane_counts counts;
+    bh__kernel_counts kernels[BH__KERNEL_PLACES];
 } bh__lane_area;
 
 /* When the last request that began in a slot was taken, started and completed, in ticks; 0: not

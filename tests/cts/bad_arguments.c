@@ -412,7 +412,7 @@ TEST(unknown_flags_are_refused) {
     for (int bit = 0; bit < 32; bit++) {
         bh_device device = {0};
         bh_device_options options = device_options(1u << bit);
-        if (bit >= 5) CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
+        if (bit >= 6) CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
         bh_lane_options lane_options = BH_INIT(lane_options);
         bh_lane lane = {5};
         lane_options.flags = 1u << bit;

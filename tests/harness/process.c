@@ -73,8 +73,10 @@ _Noreturn static void run_test(const struct job *job) {
     process_prepare_child();
     char *output = format_text("%s/output", job->directory);
     char *tmp = format_text("%s/tmp", job->directory);
+    char *run = format_text("%s/run", job->directory);
     int file = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666);
-    if (file < 0 || (mkdir(tmp, 0777) != 0 && errno != EEXIST) || chdir(tmp) != 0) {
+    if (file < 0 || (mkdir(tmp, 0777) != 0 && errno != EEXIST) ||
+        (mkdir(run, 0700) != 0 && errno != EEXIST) || chdir(tmp) != 0) {
         _exit(127);
     }
     dup2(file, STDOUT_FILENO);
@@ -83,6 +85,7 @@ _Noreturn static void run_test(const struct job *job) {
     setenv("BULKHEAD_TEST_TMP", tmp, 1);
     setenv("BULKHEAD_CACHE_DIR", format_text("%s/cache", tmp), 1); /* never the user's */
     setenv("TMPDIR", tmp, 1);
+    setenv("XDG_RUNTIME_DIR", run, 1); /* where open devices are found */
     setenv("XDG_CACHE_HOME", tmp, 1);
     if (BULKHEAD_SANITIZE[0] != '\0') {
         set_sanitizer_options("ASAN_OPTIONS", job->directory);

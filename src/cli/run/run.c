@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BATCH    64                    /* launches of --repeat in flight at once */
 #define GRACE_NS UINT64_C(10000000000) /* for replacing a worker after a deadline */
@@ -356,6 +357,8 @@ static bh_status launch(bh__run *run, bh_args args) {
     bh__progress progress;
     bh__progress_begin(&progress, what);
     uint64_t wanted = run->options->repeat > 0 ? run->options->repeat : 1;
+    bool bars = run->options->repeat > 1 && isatty(STDERR_FILENO) == 1;
+    if (bars) bh__times_begin(run);
     uint64_t start = bh__now_ns();
     bh_status status = BH_OK;
     while (run->launches < wanted && status == BH_OK) {
@@ -374,6 +377,7 @@ static bh_status launch(bh__run *run, bh_args args) {
         bh__progress_tick(&progress);
     }
     run->total_ns = bh__now_ns() - start;
+    if (bars) bh__times_end(run);
     bh__progress_end(&progress);
     return status;
 }
@@ -385,6 +389,7 @@ static void report_times(const bh__run *run) {
                 bh__text_time(run->total_ns / run->launches, each),
                 (unsigned long long)run->launches, run->launches == 1 ? "" : "es",
                 bh__text_time(run->total_ns, all));
+    bh__times_print(stderr, run);
 }
 
 /* ---- the whole run ---- */

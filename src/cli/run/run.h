@@ -50,6 +50,7 @@ typedef struct bh__run {
     bh__output *outputs; /* one per argument */
     uint64_t launches;
     uint64_t total_ns;
+    bh_histogram times; /* the buckets: device times of the launches */
     FILE *printed; /* collects what the kernel prints, for JSON; NULL: standard output */
     char *printed_text;
     size_t printed_size;
@@ -79,6 +80,13 @@ void bh__findings_print(const bh__run *run);
 /* Writes the member "findings" of the JSON document. */
 void bh__findings_json(const bh__run *run, bh__json *json);
 void bh__findings_sarif(const bh__run *run);
+
+/* ---- times.c: how the device times of repeated launches are distributed ---- */
+
+void bh__times_begin(bh__run *run);
+/* Called when the launches have completed. */
+void bh__times_end(bh__run *run);
+void bh__times_print(FILE *to, const bh__run *run);
 
 /* Prints the counters that are not zero. */
 void bh__counters_print(FILE *to, bh_device device);

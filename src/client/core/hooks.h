@@ -85,6 +85,8 @@ typedef struct bh__hook_table {
     /* Runs callbacks that are due. *pending holds those whose tickets are not resolved. Returns
      * true if there may be more. Dispatcher only, without the lock. */
     bool (*dispatch)(bh__device *device, bh__callback **pending);
+    /* Someone has connected to the device's socket. Supervisor only, without the lock. */
+    void (*looked_at)(bh__device *device);
     /* Records an instant event in the trace. `name` and `label` are string constants. */
     void (*noted)(bh__device *device, const char *name, const char *label, uint64_t value,
                   const char *text);

@@ -18,6 +18,7 @@
 #include "client/core/fork.h"
 #include "client/core/handles.h"
 #include "client/core/sized.h"
+#include "client/device/device.h"
 #include "client/jobs/jobs.h"
 #include "client/launch/launch.h"
 #include "client/managed/managed.h"
@@ -94,8 +95,9 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
     *out = (bh_device_options)BH_INIT(*out);
     if (bh__options_take(given, out, "bh_device_options") != BH_OK) return bh__last()->status;
     *asked = *out;
-    if (out->flags & ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT |
-                                 BH_DEVICE_CHECK | BH_DEVICE_GUARD | BH_DEVICE_CORE_DUMPS)) {
+    if (out->flags &
+        ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT | BH_DEVICE_CHECK |
+                    BH_DEVICE_GUARD | BH_DEVICE_CORE_DUMPS | BH_DEVICE_PRIVATE)) {
         return refuse_option("flags", out->flags, "use only BH_DEVICE_... flags");
     }
     if ((out->flags & BH_DEVICE_CHECK) && (out->flags & BH_DEVICE_GUARD)) {
@@ -172,6 +174,7 @@ static void reset(bh__device *device) {
     }
     pthread_mutex_init(&device->notes_lock, NULL);
     device->queue.front_fd = device->callback.event_fd = device->jobs.fd = -1;
+    device->observe.listen_fd = -1;
     device->callback.poke_fd = device->callback.spare_fd = device->callback.bell_fd = -1;
 }
 
@@ -286,6 +289,7 @@ static bh_status assemble(bh__device *device) {
     device->workers.outgoing = malloc(sizeof *device->workers.outgoing);
     if (!device->workers.incoming || !device->workers.outgoing)
         return refuse_resources("a device", ENOMEM);
+    bh__publish_open(device);
     return start_supervisor(device);
 }
 
@@ -358,6 +362,7 @@ static void disassemble(bh__device *device) {
         bh__share_release(device->queue.areas, BH__AREAS * device->queue.area_bytes);
     if (device->queue.front) bh__share_unmap(device->queue.front, device->queue.front_bytes);
     bh__fd_close(device->queue.front_fd);
+    bh__publish_close(device);
     bh__fd_close(device->callback.event_fd);
     bh__fd_close(device->callback.poke_fd);
     bh__fd_close(device->callback.spare_fd);

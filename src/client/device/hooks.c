@@ -66,4 +66,5 @@ const bh__hook_table bh__hooks = {.submit = bh__managed_submit,
                                   .read_memory = bh__read_memory,
                                   .watched = bh__pressure_cross,
                                   .dispatch = dispatch,
+                                  .looked_at = bh__publish_answer,
                                   .noted = bh__trace_instant};

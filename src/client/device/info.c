@@ -7,6 +7,7 @@
 #include "client/core/fork.h"
 #include "client/core/handles.h"
 #include "client/core/sized.h"
+#include "client/device/device.h"
 #include "client/managed/managed.h"
 #include "client/process/kinds.h"
 
@@ -66,6 +67,11 @@ static bh_device_limits limits_of(const bh__device_facts *facts) {
     return limits;
 }
 
+void bh__info_fill(const bh__device *device, bh_device_info *out) {
+    *out = info_of(&device->info, device->passed_over);
+    out->size = sizeof *out;
+}
+
 bh_status bh_device_get_info(bh_device handle, bh_device_info *out) {
     if (bh__sized_check(out, "bh_device_info") != BH_OK) return BH_E_INVALID;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
@@ -94,7 +100,7 @@ static void try_open(const char *name, bh_device_entry *out) {
     snprintf(out->device, sizeof out->device, "%s", name);
     bh_device_options options = BH_INIT(options);
     options.device = name;
-    options.flags = BH_DEVICE_NO_STANDBY;
+    options.flags = BH_DEVICE_NO_STANDBY | BH_DEVICE_PRIVATE;
     bh_device device;
     out->status = bh_device_open(&options, &device);
     if (out->status != BH_OK) {

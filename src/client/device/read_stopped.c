@@ -26,7 +26,7 @@ static bh_status open_reader(bh__device *device) {
     bh_device_options options = BH_INIT(options);
     options.device = name;
     options.worker_dir = end ? folder : NULL;
-    options.flags = BH_DEVICE_NO_STANDBY;
+    options.flags = BH_DEVICE_NO_STANDBY | BH_DEVICE_PRIVATE;
     options.stuck_timeout_ns = device->options.stuck_timeout_ns;
     bh_device made;
     bh_status status = bh_device_open(&options, &made);

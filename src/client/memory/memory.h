@@ -71,6 +71,8 @@ void bh__usage_refused(bh__device *device, uint64_t bytes);
 /* Memory that was charged to its tag becomes a buffer; the buffer's last handle was released. */
 void bh__usage_add(bh__device *device, bh__memory *memory);
 void bh__usage_remove(bh__device *device, bh__memory *memory);
+/* Copies the tags with the most bytes, at most 32 of them. Returns how many. */
+uint32_t bh__usage_tags(const bh__device *device, bh_memory_tag *out, uint32_t capacity);
 /* Writes the tags with the most bytes, for messages: "; largest: "weights" 1024 in 2 (limit
  * 4096)". */
 void bh__usage_owners(bh__device *device, char *out, size_t size);

@@ -184,6 +184,29 @@ static bool tags_collect(bh__device *device, tag_list *out) {
     return true;
 }
 
+/* `best` has the tags with the most bytes so far. */
+static void keep_if_large(const bh__tag *tag, const bh__tag **best, uint32_t *count,
+                          uint32_t capacity) {
+    uint32_t at = *count;
+    while (at > 0 && best[at - 1]->bytes < tag->bytes) at--;
+    if (tag->buffers == 0 || at == capacity) return;
+    if (*count < capacity) ++*count;
+    memmove(&best[at + 1], &best[at], (*count - 1 - at) * sizeof *best);
+    best[at] = tag;
+}
+
+uint32_t bh__usage_tags(const bh__device *device, bh_memory_tag *out, uint32_t capacity) {
+    const bh__tag *best[32];
+    uint32_t count = 0, most = sizeof best / sizeof *best;
+    if (capacity > most) capacity = most;
+    keep_if_large(&device->memory.untagged, best, &count, capacity);
+    for (uint32_t i = 0; i < BH__TAG_BUCKETS; i++)
+        for (const bh__tag *tag = device->memory.tags[i]; tag; tag = tag->next)
+            keep_if_large(tag, best, &count, capacity);
+    for (uint32_t i = 0; i < count; i++) tag_describe(best[i], &out[i]);
+    return count;
+}
+
 static bh_status refuse_listing(void) {
     return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for the listing");
 }

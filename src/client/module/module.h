@@ -75,4 +75,23 @@ bool bh__expressions_equal(const char *a, const char *b);
 /* Returns true if the name is not a plain name. A plain name has only letters, digits, _ and $. */
 bool bh__name_is_expression(const char *name);
 
+/* ---- kernel_times.c: called with the device locked ---- */
+
+enum { BH__KERNEL_TOTALS = 128 };
+
+/* The launches of a kernel on the active worker. */
+typedef struct bh__kernel_total {
+    uint64_t key; /* bh__kernel_key */
+    uint64_t launches, ns;
+} bh__kernel_total;
+
+/* Adds up what the active worker has counted on all lanes. Returns the number of kernels, at most
+ * `room`. */
+uint32_t bh__kernel_totals(bh__device *device, bh__kernel_total *out, uint32_t room);
+/* The launches of a kernel whose time is known, and that time, on all workers so far. */
+void bh__kernel_total_add(const bh__kernel *kernel, const bh__kernel_total *list, uint32_t count,
+                          uint64_t *timed, uint64_t *ns);
+/* The worker is lost: keeps what it counted. */
+void bh__kernels_settle(bh__device *device);
+
 #endif

@@ -25,6 +25,7 @@ struct bh__kernel {
     /* Requests that launch it: `dropped` were submitted and did not complete; `completed` had
      * completed at its most recent fault. */
     uint64_t dropped, completed;
+    uint64_t timed, device_ns;          /* launches on lost workers, and how long they ran */
     uint8_t native_asked, native_ready; /* shapes of blocks: BH__NATIVE_... */
 };
 

@@ -7,6 +7,7 @@
 
 #include "client/observe/trace.h"
 #include "client/process/worker_process.h"
+#include "client/module/module.h"
 #include "client/queue/queue.h"
 #include "client/queue/walk.h"
 #include "client/workers/judge_loss.h"
@@ -36,6 +37,7 @@ void bh__lanes_freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     bh__area *area = atomic_load(&device->queue.area);
     /* Before the freeze: what a worker has counted has completed, and stays completed. */
     bh__counts_settle(device);
+    bh__kernels_settle(device);
     atomic_fetch_add(&device->queue.epoch, 1);
     /* The library's own flag: the worker could clear the freeze bits in its words. */
     atomic_store(&device->queue.halted, true);

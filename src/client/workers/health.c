@@ -8,6 +8,7 @@
 #include "client/core/handles.h"
 #include "client/core/sized.h"
 #include "client/workers/internal.h"
+#include "client/workers/report.h"
 
 /* A standby that executes an order, such as a module load, still counts: it takes over soon,
  * without a cold start. Otherwise every load would change the state. */
@@ -138,16 +139,21 @@ static void bring_up_to_date(bh__device *device, const bh__restart_budget *budge
     }
 }
 
+void bh__health_get(bh__device *device, bh_health *out) {
+    pthread_mutex_lock(&device->notes_lock);
+    *out = device->workers.notes.health;
+    bh__restart_budget budget = device->workers.notes.budget;
+    uint64_t running_since = device->workers.notes.running_since;
+    pthread_mutex_unlock(&device->notes_lock);
+    bring_up_to_date(device, &budget, running_since, out);
+}
+
 bh_status bh_device_get_health(bh_device handle, bh_health *out) {
     if (bh__sized_check(out, "bh_health") != BH_OK) return BH_E_INVALID;
     bh__device *device = bh__device_enter(handle.id);
     if (!device) return bh__last()->status;
-    pthread_mutex_lock(&device->notes_lock);
-    bh_health health = device->workers.notes.health;
-    bh__restart_budget budget = device->workers.notes.budget;
-    uint64_t running_since = device->workers.notes.running_since;
-    pthread_mutex_unlock(&device->notes_lock);
-    bring_up_to_date(device, &budget, running_since, &health);
+    bh_health health;
+    bh__health_get(device, &health);
     bh__ticket_leave(device);
     bh__sized_give(out, &health, sizeof health);
     return BH_OK;

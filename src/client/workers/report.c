@@ -606,8 +606,7 @@ bh_status bh_device_get_fault_state(bh_device handle, uint64_t loss, char *text,
     return give_text(state, strlen(state), text, capacity, length);
 }
 
-/* Copies the losses whose reports are kept, newest first. Returns their number. */
-static size_t copy_losses(bh__device *device, bh_loss out[BH__REPORTS_KEPT]) {
+size_t bh__losses_copy(bh__device *device, bh_loss out[BH__REPORTS_KEPT]) {
     size_t count = 0;
     pthread_mutex_lock(&device->notes_lock);
     uint64_t newest = device->workers.notes.health.losses;
@@ -626,7 +625,7 @@ bh_status bh_device_list_losses(bh_device handle, bh_loss *entries, size_t entry
     bh__device *device = bh__device_enter(handle.id);
     if (!device) return bh__last()->status;
     bh_loss losses[BH__REPORTS_KEPT];
-    size_t found = copy_losses(device, losses);
+    size_t found = bh__losses_copy(device, losses);
     bh__ticket_leave(device);
     bh__list_give(entries, entry_size, capacity, count, losses, sizeof *losses, found);
     return BH_OK;

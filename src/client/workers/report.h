@@ -19,6 +19,13 @@ void bh__loss_report_judged(const bh__judgement *self, bh__loss_report *report);
 void bh__loss_report_finish(bh__device *device);
 void bh__loss_reports_free(bh__device *device);
 
+/* Copies the losses whose reports are kept, newest first. Returns their number. Any thread, without
+ * the lock. */
+size_t bh__losses_copy(bh__device *device, bh_loss out[BH__REPORTS_KEPT]);
+
+/* ---- health.c: what bh_device_get_health returns. The same. ---- */
+void bh__health_get(bh__device *device, bh_health *out);
+
 /* ---- findings.c: what a worker says of a launch before it reports its fault: what checks found,
  * and the state of the thread; on the way to the report ---- */
 

@@ -16,6 +16,7 @@
 #include "client/callback/callback.h"
 #include "client/compile/compile.h"
 #include "client/core/fork.h"
+#include "client/core/hooks.h"
 #include "client/jobs/jobs.h"
 #include "client/managed/managed.h"
 #include "client/process/kinds.h"
@@ -663,7 +664,7 @@ static void close_all(bh__device *device, bh__job *job) {
 
 /* The descriptors that the supervisor polls. Only existing ones are listed: poll accepts at most as
  * many entries as the process may have descriptors, which may be few. */
-enum { MAX_WATCHED = 1 + BH__AREAS * 4 };
+enum { MAX_WATCHED = 2 + BH__AREAS * 4 };
 
 typedef struct poll_set {
     struct pollfd look[MAX_WATCHED];
@@ -677,10 +678,15 @@ static void watch(poll_set *self, int fd, bh__worker *worker) {
     self->worker[self->count++] = worker;
 }
 
-static void watch_all(bh__device *device, poll_set *self) {
+/* *next is lowered to the time at which the socket for figures is looked at again. */
+static void watch_all(bh__device *device, poll_set *self, uint64_t now, uint64_t *next) {
     self->count = 0;
     if (device->workers.fds_lost) return;
     watch(self, device->jobs.fd, NULL);
+    int listens = device->observe.listen_fd;
+    uint64_t next_at = device->observe.publisher.next_at;
+    if (listens >= 0 && now >= next_at) watch(self, listens, NULL);
+    if (listens >= 0 && now < next_at && next_at < *next) *next = next_at;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
         bh__worker *worker = &device->workers.workers[i];
         if (worker->state == BH__WORKER_NONE) continue;
@@ -691,6 +697,12 @@ static void watch_all(bh__device *device, poll_set *self) {
         }
         watch(self, worker->process.program.end_fd, worker);
     }
+}
+
+/* The socket comes right after the descriptor for jobs, and after all that must not wait. */
+static bool has_visitor(const bh__device *device, const poll_set *all) {
+    return !device->workers.fds_lost && all->count > 1 && !all->worker[1] &&
+           all->look[1].fd == device->observe.listen_fd && all->look[1].revents;
 }
 
 /* Handles an event on a worker's descriptor. An earlier event of the same poll may have changed the
@@ -721,7 +733,7 @@ void *bh__supervisor_main(void *argument) {
         if (device->workers.fds_lost && now + 10 * BH__NS_PER_MS < next)
             next = now + 10 * BH__NS_PER_MS;
 
-        watch_all(device, &all);
+        watch_all(device, &all, now, &next);
         struct timespec timeout = bh__timespec(next == BH__NEVER ? 0 : bh__time_left(next));
         ppoll(all.look, all.count, next == BH__NEVER ? NULL : &timeout, NULL);
 
@@ -732,6 +744,7 @@ void *bh__supervisor_main(void *argument) {
         }
         take_jobs(device, &close_job);
         distribute_orders(device);
+        if (has_visitor(device, &all)) bh__hooks.looked_at(device);
     }
     close_all(device, close_job);
     return NULL;

@@ -2,6 +2,7 @@
 /* Times of requests on a lane: histograms in the worker's area, and single times while traced. */
 #include "worker/lane/meter.h"
 
+#include "base/hash.h"
 #include "base/ticks.h"
 #include "wire/histogram.h"
 
@@ -63,6 +64,20 @@ void bh__meter_train(bh__meter *meter, uint32_t launches) {
     add(&counts_of(meter)->train_launches, launches);
 }
 
+static void count_kernel(bh__meter *meter, uint64_t key, uint64_t ns) {
+    bh__kernel_counts *all = meter->area->lane[meter->lane].kernels;
+    uint64_t first = bh__hash_u64(key);
+    for (uint32_t i = 0; i < BH__KERNEL_PROBES; i++) {
+        bh__kernel_counts *at = &all[(first + i) % BH__KERNEL_PLACES];
+        uint64_t owner = atomic_load_explicit(&at->key, memory_order_relaxed);
+        if (owner != key && owner != 0) continue;
+        if (owner == 0) atomic_store_explicit(&at->key, key, memory_order_relaxed);
+        add(&at->launches, 1);
+        add(&at->ns, ns);
+        return;
+    }
+}
+
 static void count(bh__meter *meter, const bh__meter_flight *flight, uint64_t begun, uint64_t ran) {
     bh__lane_counts *counts = counts_of(meter);
     uint64_t scale = atomic_load_explicit(&meter->front->tick_scale, memory_order_relaxed);
@@ -73,6 +88,7 @@ static void count(bh__meter *meter, const bh__meter_flight *flight, uint64_t beg
     }
     add_time(&counts->waiting, bh__ticks_ns(waited, scale));
     add_time(&counts->running, bh__ticks_ns(ran, scale));
+    if (flight->kernel) count_kernel(meter, flight->kernel, bh__ticks_ns(ran, scale));
 }
 
 static void write_times(const bh__meter *meter, const bh__meter_flight *flight, uint64_t begun,
@@ -112,6 +128,10 @@ static bh__meter_flight flight_of(const bh__work *work) {
                               .begun = work->begun,
                               .timed = work->timed,
                               .clock = work->clock,
+                              .kernel =
+                                  work->op == BH__OP_LAUNCH
+                                      ? bh__kernel_key(work->u.launch.module, work->u.launch.kernel)
+                                      : 0,
                               .skipped = work->op == BH__OP_SKIP};
 }
 

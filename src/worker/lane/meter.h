@@ -12,6 +12,7 @@ typedef struct bh__meter_flight {
     uint64_t start, sequence, submitted, taken, begun; /* ticks */
     uint16_t timed, clock;                             /* see bh__work */
     bool skipped;
+    uint64_t kernel; /* bh__kernel_key; 0: it is no launch */
 } bh__meter_flight;
 
 typedef struct bh__meter {

@@ -22,9 +22,9 @@ while read -r package; do
     "$packaging/files.sh" build="$BULKHEAD_BUILD_DIR" list "$package" >"list.$package"
     while IFS= read -r path; do
         before=$(wc -l <expanded)
+        # shellcheck disable=SC2086
         case $path in
         */) (cd "root$prefix" && find "$path" ! -type d 2>/dev/null) >>expanded || true ;;
-        # shellcheck disable=SC2086
         *) (cd "root$prefix" && ls -d $path 2>/dev/null) >>expanded || true ;;
         esac
         if [ "$(wc -l <expanded)" -eq "$before" ]; then

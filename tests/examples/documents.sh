@@ -13,11 +13,11 @@ cp -r "$BULKHEAD_SOURCE_DIR/examples" examples
 failed=0 count=0 ran=0
 compilers=$("$BULKHEAD_BIN" doctor 2>&1 | grep -Ec '^ok +(NVRTC|clang)' || true)
 
-# extract PAGE: NAME-1.c, NAME-2.c ... for its blocks, with the line each begins at in NAME-1.line, and the output
+# extract PAGE NAME: NAME-1.c, NAME-2.c ... for its blocks, with the line each begins at in NAME-1.line, and the output
 # that the page shows after it, if it does, in NAME-1.shown. A file named in the sentence before a block of another
 # language, as `scale.cu`, is written under that name.
 extract() {
-    awk -v name="$(basename "$1" .md)" '
+    awk -v name="$2" '
         /^```/ && !open {
             open = 1; kind = substr($0, 4); file = ""
             if (kind == "c") {
@@ -40,7 +40,7 @@ extract() {
 
 # One block of page $page, as a file that a compiler takes in $base.full.c.
 make_whole() {
-    prelude=$preludes/$(basename "$page" .md).h
+    prelude=$preludes/$name.h
     [ -e "$prelude" ] || prelude=$preludes/any.h
     line=$(cat "$base.line")
     if grep -q '^int main(' "$base.c"; then
@@ -80,10 +80,12 @@ run_whole() {
     fi
 }
 
-for page in "$BULKHEAD_SOURCE_DIR"/docs/*.md "$BULKHEAD_SOURCE_DIR"/docs/architecture/*.md; do
-    extract "$page"
+docs=$BULKHEAD_SOURCE_DIR/docs
+for page in "$docs"/*.md "$docs"/architecture/*.md "$docs"/architecture/*/*.md; do
+    name=$(echo "${page#"$docs/"}" | tr / - | sed 's/\.md$//')
+    extract "$page" "$name"
     number=1
-    while base=$(basename "$page" .md)-$number && [ -e "$base.c" ]; do
+    while base=$name-$number && [ -e "$base.c" ]; do
         number=$((number + 1)) count=$((count + 1))
         make_whole
         if ! gcc -std=gnu11 -Wall -Wextra -Werror -Wno-unused -fsyntax-only -I"$include" -I"$BULKHEAD_SOURCE_DIR/src" \

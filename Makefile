@@ -22,7 +22,8 @@ define build
 	@$(CMAKE) --build $(1) --parallel $(JOBS) --target $(2)
 endef
 
-.PHONY: all setup setup-test demo test simulate fuzz bench asan tsan install format clean help
+.PHONY: all setup setup-test demo test simulate fuzz bench asan tsan install uninstall docs deb try-deb rpm \
+    conda-recipe format clean help
 
 all: setup
 	$(call build,$(BUILD),all)
@@ -76,13 +77,36 @@ install: setup
 	$(call build,$(BUILD),all)
 	@DESTDIR='$(DESTDIR)' $(CMAKE) --install $(BUILD)
 
+uninstall:
+	@sh scripts/uninstall.sh $(BUILD) '$(DESTDIR)' $(if $(filter command environment,$(origin PREFIX)),'$(PREFIX)')
+
+# Documentation and packages. None of these is part of `make test`, which checks what they are made from.
+docs:
+	@PYTHONDONTWRITEBYTECODE=1 python3 scripts/docs/make_site.py '$(BUILD)/docs'
+
+deb:
+	@sh scripts/make-deb.sh build-deb
+
+try-deb:
+	@sh scripts/try-deb.sh build-deb
+
+rpm:
+	@sh scripts/make-rpm.sh build-rpm
+
+conda-recipe:
+	@mkdir -p '$(BUILD)/conda'
+	@cp packaging/conda/build.sh '$(BUILD)/conda'
+	@sh packaging/files.sh version=$$(sh scripts/version.sh) source='$(CURDIR)' below='**' \
+	    fill packaging/conda/meta.yaml.in >'$(BUILD)/conda/meta.yaml'
+	@echo '$(BUILD)/conda: conda build $(BUILD)/conda'
+
 format:
 	@command -v clang-format >/dev/null || \
 	    { echo "clang-format is missing. Fix: sudo apt-get install clang-format"; exit 1; }
 	@find include src tests bench examples python -name '*.[ch]' -exec clang-format -i {} +
 
 clean:
-	rm -rf $(BUILD) build-asan build-tsan build-fuzz
+	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-deb build-rpm
 
 help:
 	@echo 'make             build what gets installed into $(BUILD)/; programs land in $(BUILD)/bin/'
@@ -97,5 +121,9 @@ help:
 	@echo 'make tsan        the tests with ThreadSanitizer'
 	@echo 'make bench       measure; DEVICE=cuda measures that device, beside the plain driver and others'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR='
+	@echo 'make uninstall   what make install installed; PREFIX= and DESTDIR= as there'
+	@echo 'make docs        the documentation as a site of files, into $(BUILD)/docs/'
+	@echo 'make deb         Debian packages, into build-deb/; make try-deb tries them in a fresh Debian'
+	@echo 'make rpm         RPM packages, into build-rpm/; make conda-recipe: a recipe, into $(BUILD)/conda/'
 	@echo 'make format      clang-format on everything'
 	@echo 'make clean       remove what was built'

@@ -38,12 +38,11 @@ target_include_directories(bulkhead_plain_flags INTERFACE
     "${CMAKE_CURRENT_SOURCE_DIR}/include" "${CMAKE_CURRENT_SOURCE_DIR}/src")
 target_compile_definitions(bulkhead_plain_flags INTERFACE
     _GNU_SOURCE BULKHEAD_VERSION="${PROJECT_VERSION}")
+# Packages are built with other compilers and optimisations, whose warnings nobody here has seen.
+option(BULKHEAD_WERROR "Warnings are errors" ON)
 target_compile_options(bulkhead_plain_flags INTERFACE
-    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wundef)
-# A warning of an unknown compiler is no reason for `pip install` to fail.
-if(NOT SKBUILD)
-    target_compile_options(bulkhead_plain_flags INTERFACE -Werror)
-endif()
+    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wundef
+    $<$<BOOL:${BULKHEAD_WERROR}>:-Werror>)
 
 # For everything else.
 add_library(bulkhead_flags INTERFACE)

@@ -3,9 +3,24 @@
 # against; everything else neither sees LLVM nor links it.
 option(BULKHEAD_JIT "Build libbulkhead-jit.so where LLVM is found" ON)
 
+# Distributions other than Debian have one LLVM, in the usual folders: taken if it is of this version.
+function(bulkhead_find_llvm_elsewhere)
+    find_path(elsewhere llvm/Config/llvm-config.h NO_CACHE)
+    if(elsewhere)
+        file(STRINGS "${elsewhere}/llvm/Config/llvm-config.h" found REGEX "define LLVM_VERSION_MAJOR 19$")
+        if(found)
+            set(BULKHEAD_LLVM_INCLUDE "${elsewhere}" CACHE PATH "Folder of llvm-c/" FORCE)
+            find_library(BULKHEAD_LLVM_LIBRARY NAMES LLVM-19)
+        endif()
+    endif()
+endfunction()
+
 function(bulkhead_jit_library)
     find_path(BULKHEAD_LLVM_INCLUDE llvm-c/Core.h PATHS /usr/lib/llvm-19/include NO_DEFAULT_PATH)
     find_library(BULKHEAD_LLVM_LIBRARY NAMES LLVM-19 PATHS /usr/lib/llvm-19/lib NO_DEFAULT_PATH)
+    if(NOT BULKHEAD_LLVM_INCLUDE)
+        bulkhead_find_llvm_elsewhere()
+    endif()
     if(NOT BULKHEAD_JIT OR BULKHEAD_SANITIZE)
         return()
     endif()

@@ -199,7 +199,7 @@ static void use_cache(unsigned seed) {
 TEST_TIMEOUT(eight_processes_share_a_folder_and_are_killed, 90) {
     pid_t children[PROCESSES] = {0};
     rng r = rng_seeded(7);
-    uint64_t until = now_ns() + 6000 * MS;
+    uint64_t until = now_ns() + test_span_ns(6000);
     unsigned kills = 0, seed = 100;
     stand_in_options();
     fflush(NULL);

@@ -322,7 +322,7 @@ static void quiet_history(uint64_t seed, uint32_t flags, unsigned ms) {
             w->known[i][k] = true;
         }
     }
-    uint64_t end = now_ns() + ms * MS;
+    uint64_t end = now_ns() + test_span_ns(ms);
     while (now_ns() < end && test_failures() == 0) {
         if (below(w, 2)) {
             host_turn(w);
@@ -394,7 +394,7 @@ static void lossy_history(uint64_t seed, uint32_t flags, bool kills, bool breaks
         REQUIRE_OK(bh_managed_unmap(pointer, WORDS * 4));
     }
     if (kills) REQUIRE(pthread_create(&thread, NULL, kill_now_and_then, &killer) == 0);
-    uint64_t end = now_ns() + ms * MS;
+    uint64_t end = now_ns() + test_span_ns(ms);
     while (now_ns() < end && test_failures() == 0) {
         lossy_batch(w, breaks);
         for (int i = 0; i < 6; i++) host_turn(w);

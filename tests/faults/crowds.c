@@ -254,7 +254,7 @@ static void crowd_run(uint32_t flags, uint64_t seed) {
     pthread_t thread;
     rng random = rng_seeded(seed + 100);
     REQUIRE(pthread_create(&thread, NULL, run_crowd, &all) == 0);
-    for (uint64_t end = now_ns() + 2500 * MS; now_ns() < end;) disturb(&all, &random);
+    for (uint64_t end = now_ns() + test_span_ns(2500); now_ns() < end;) disturb(&all, &random);
     atomic_store(&all.stop, 1);
     pthread_join(thread, NULL);
     check_device_works(&all.r);

@@ -167,7 +167,7 @@ static void run_history(uint64_t seed, uint32_t flags, bool kills, bool breaks, 
         for (uint32_t k = 0; k < WORDS; k++) w.model[i][k] = i + k;
     }
     if (kills) REQUIRE(pthread_create(&thread, NULL, kill_now_and_then, &killer) == 0);
-    uint64_t end = now_ns() + ms * MS;
+    uint64_t end = now_ns() + test_span_ns(ms);
     while (run_batch(&w, breaks) && now_ns() < end)
         ;
     if (kills) {

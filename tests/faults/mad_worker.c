@@ -84,7 +84,7 @@ static void run_mad(uint64_t seed, bool kills) {
     bh__front *front = control_block();
     bh_lane lane = open_lane(r.device);
     bh_buffer x = words_filled(r.device, 64, 1);
-    uint64_t end = now_ns() + 2500 * MS;
+    uint64_t end = now_ns() + test_span_ns(2500);
     while (now_ns() < end) {
         for (uint32_t i = 0, n = 1 + rng_below(&random, 4); i < n; i++) scribble(front, &random);
         use_device(&r, lane, x);

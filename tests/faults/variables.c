@@ -262,7 +262,7 @@ static void run_and_kill(writers *self, void *(*body)(void *), unsigned seconds)
     pthread_t killing, writing;
     REQUIRE(pthread_create(&writing, NULL, body, self) == 0);
     REQUIRE(pthread_create(&killing, NULL, kill_now_and_then, &killer) == 0);
-    sleep_ms(seconds * 1000);
+    sleep_ms((unsigned)(test_span_ns(seconds * 1000) / MS));
     atomic_store(&self->stop, 1);
     pthread_join(writing, NULL);
     atomic_store(&killer.stop, 1);

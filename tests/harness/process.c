@@ -83,7 +83,11 @@ _Noreturn static void run_test(const struct job *job) {
     dup2(file, STDERR_FILENO);
     close(file);
     setenv("BULKHEAD_TEST_TMP", tmp, 1);
-    setenv("BULKHEAD_CACHE_DIR", format_text("%s/cache", tmp), 1); /* never the user's */
+    /* Never the user's. Tests that share one compile what they have in common once. */
+    const char *shared = getenv("BULKHEAD_TEST_CACHE");
+    char *cache = shared && *shared ? strdup(shared) : format_text("%s/cache", tmp);
+    setenv("BULKHEAD_CACHE_DIR", cache, 1);
+    unsetenv("BULKHEAD_TEST_CACHE");
     setenv("TMPDIR", tmp, 1);
     setenv("XDG_RUNTIME_DIR", run, 1); /* where open devices are found */
     setenv("XDG_CACHE_HOME", tmp, 1);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,7 +25,8 @@ static struct {
     size_t file_count;
     unsigned jobs;
     unsigned timeout;
-    unsigned again; /* times that a failed test must pass when it is run again */
+    unsigned again;   /* times that a failed test must pass when it is run again */
+    unsigned longest; /* how many of those that used most processor time are listed at the end */
     bool list;
     bool keep;
     char scratch[4096]; /* where the tests' directories are */
@@ -106,6 +108,7 @@ static void add_job(char *name, const char *program, const char *argument, const
                       .argv = {strdup(program), argument ? strdup(argument) : NULL,
                                second ? strdup(second) : NULL, NULL},
                       .seconds = seconds * test_scale(),
+                      .number = job_count,
                       .serial = serial,
                       .directory = format_text("%s/%zu", options.scratch, job_count)};
     jobs[job_count++] = job;
@@ -278,18 +281,33 @@ static void report(const struct job *job) {
     }
 }
 
+static uint64_t milliseconds(const struct timeval *time) {
+    return (uint64_t)time->tv_sec * 1000 + (uint64_t)time->tv_usec / 1000;
+}
+
 static void wait_for_one(void) {
     int status;
-    pid_t pid = waitpid(-1, &status, 0);
+    struct rusage used;
+    pid_t pid = wait4(-1, &status, 0, &used);
     if (pid < 0 && errno != EINTR) {
         die("waitpid: %s", strerror(errno));
     }
     for (size_t i = 0; i < job_count; i++) {
         if (pid > 0 && jobs[i].watcher == pid) {
             process_finish(&jobs[i], status);
+            jobs[i].used_ms = milliseconds(&used.ru_utime) + milliseconds(&used.ru_stime);
             report(&jobs[i]);
         }
     }
+}
+
+/* The longer a test may take, the earlier it starts: one that started last would end alone. */
+static int compare_limits(const void *left, const void *right) {
+    const struct job *a = left, *b = right;
+    if (a->seconds != b->seconds) {
+        return a->seconds < b->seconds ? 1 : -1;
+    }
+    return a->number < b->number ? -1 : 1;
 }
 
 static void run_jobs(bool serial) {
@@ -349,6 +367,28 @@ static void list_unreliable(void) {
     }
 }
 
+static int compare_used(const void *left, const void *right) {
+    const struct job *a = *(struct job *const *)left, *b = *(struct job *const *)right;
+    return a->used_ms == b->used_ms ? 0 : a->used_ms < b->used_ms ? 1 : -1;
+}
+
+static void list_longest(void) {
+    struct job **sorted = calloc(job_count + 1, sizeof *sorted);
+    unsigned long long sum = 0;
+    for (size_t i = 0; i < job_count; i++) {
+        sorted[i] = &jobs[i];
+        sum += jobs[i].used_ms;
+    }
+    qsort(sorted, job_count, sizeof(struct job *), compare_used);
+    printf("\nprocessor time, %llu ms in all:\n", sum);
+    for (size_t i = 0; i < job_count && i < options.longest; i++) {
+        printf("  %7llu ms in %7llu ms  %s\n", (unsigned long long)sorted[i]->used_ms,
+               (unsigned long long)(sorted[i]->ended - sorted[i]->started) / 1000000,
+               sorted[i]->name);
+    }
+    free(sorted);
+}
+
 static unsigned list_results(const char *title, int result) {
     unsigned count = 0;
     for (size_t i = 0; i < job_count; i++) {
@@ -404,9 +444,12 @@ static void usage(FILE *stream) {
         "  --jobs N        tests at a time (default: one for each processor)\n"
         "  --timeout S     for tests that name no limit of their own (default %d)\n"
         "  --list          print the names and run nothing\n"
+        "  --longest N     list the N tests that used the most processor time\n"
         "  --keep          leave the tests' directories in place\n"
         "BULKHEAD_TEST_AGAIN=N runs tests that failed again, alone, unless they crashed: one that\n"
         "then passes N times is listed as unreliable and counts as passed.\n"
+        "BULKHEAD_TEST_CACHE names a folder that all tests take as their cache of kernels, in place\n"
+        "of an empty one for each.\n"
         "BULKHEAD_WORKER_DIR names a folder with other workers than those of the build.\n",
         DEFAULT_SECONDS);
 }
@@ -434,6 +477,8 @@ static void parse_options(int argc, char **argv) {
             options.jobs = parse_number(argv[i++], value);
         } else if (strcmp(argv[i], "--timeout") == 0) {
             options.timeout = parse_number(argv[i++], value);
+        } else if (strcmp(argv[i], "--longest") == 0) {
+            options.longest = parse_number(argv[i++], value);
         } else if (strcmp(argv[i], "--list") == 0) {
             options.list = true;
         } else if (strcmp(argv[i], "--keep") == 0) {
@@ -477,11 +522,15 @@ int main(int argc, char **argv) {
         return 0;
     }
     uint64_t started = now_ns();
+    qsort(jobs, job_count, sizeof *jobs, compare_limits);
     run_jobs(false);
     run_jobs(true);
     run_failed_again();
     if (!options.keep) {
         remove_tree(options.scratch);
+    }
+    if (options.longest > 0) {
+        list_longest();
     }
     unsigned skipped = list_results("skipped", TEST_SKIPPED);
     unsigned passed = 0;

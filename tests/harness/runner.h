@@ -16,11 +16,13 @@ struct job {
     char *name;       /* "unit-checked/adds_numbers" */
     char *argv[4];    /* what to execute */
     unsigned seconds; /* time limit */
+    size_t number;    /* in the order in which tests were found */
     bool serial;      /* to be run with no other test beside it */
     char *directory;  /* where its files are: output, why, tmp/ and san.* */
     pid_t watcher;    /* 0 when it is not running */
     uint64_t started; /* ns */
     uint64_t ended;   /* ns */
+    uint64_t used_ms; /* processor time of all of its processes */
     int result;       /* TEST_PASSED ... */
     bool unreliable;  /* it failed, and then passed every time it was run again */
     char why[512];    /* it failed or was skipped */

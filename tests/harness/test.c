@@ -194,6 +194,11 @@ unsigned test_time_scale(void) {
     return TEST_TIME_SCALE;
 }
 
+uint64_t test_span_ns(unsigned ms) {
+    const char *whole = getenv("BULKHEAD_TEST_LONG");
+    return (TEST_TIME_SCALE > 1 || (whole && *whole) ? 1000000ull : 400000ull) * ms;
+}
+
 const char *test_path(char *path, size_t size, const char *format, ...) {
     va_list list;
     va_start(list, format);

@@ -65,6 +65,11 @@ const char *test_tmp_dir(void);    /* BULKHEAD_TEST_TMP: an empty directory of t
 /* How much slower this build is than a plain one: 1, or 4 with a sanitizer. */
 unsigned test_time_scale(void);
 
+/* How long, in nanoseconds, a test keeps a device busy at random that would do so for `ms`: two
+ * fifths of it, or all with BULKHEAD_TEST_LONG set and with a sanitizer, where less happens in that
+ * time. */
+uint64_t test_span_ns(unsigned ms);
+
 /* Leaves bytes that are not zero on the stack, where calls made next have theirs: what they do not
  * fill in is seen. */
 void test_soil_stack(void);

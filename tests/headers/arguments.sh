@@ -14,7 +14,7 @@ failed=0
 accepted() {
     [ -z "$BULKHEAD_SANITIZE" ] || return 0 # it cannot be linked with the library then
     # shellcheck disable=SC2086
-    if ! $compiler -Wall -Wextra -Wpedantic -Werror -O1 -I"$BULKHEAD_SOURCE_DIR/include" \
+    if ! $compiler -Wall -Wextra -Wpedantic -Werror -O0 -I"$BULKHEAD_SOURCE_DIR/include" \
         "$cases/accepted.c" -o accepted -L"$lib" -lbulkhead -Wl,-rpath,"$lib"; then
         echo "accepted.c does not build with: $compiler"
         failed=1

@@ -21,7 +21,7 @@ failed=0
 
 run() {
     # shellcheck disable=SC2086
-    if ! $compiler -Wall -Wextra -Wpedantic -Wshadow -Werror -O1 -I"$include" \
+    if ! $compiler -Wall -Wextra -Wpedantic -Wshadow -Werror -O0 -I"$include" \
         "$BULKHEAD_SOURCE_DIR/tests/headers/cases/raii.cpp" -o raii -L"$lib" -lbulkhead \
         -Wl,-rpath,"$lib"; then
         echo "raii.cpp does not build with: $compiler"

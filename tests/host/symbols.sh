@@ -19,7 +19,8 @@ case "$(readelf -d "$library")" in
     ;;
 esac
 
-failed=0
+failed=0 work=${BULKHEAD_TEST_TMP:?}
+export LC_ALL=C
 # compare LIBRARY FEWEST HEADER...
 compare() {
     file=$1 fewest=$2
@@ -33,17 +34,15 @@ compare() {
         echo "found too few declarations in $*:" $declared
         failed=1
     }
-    for name in $shown; do
-        echo "$declared" | grep -qx "$name" || {
-            echo "$name is shown by $file and not declared"
-            failed=1
-        }
+    echo "$shown" >"$work/shown"
+    echo "$declared" >"$work/declared"
+    for name in $(comm -23 "$work/shown" "$work/declared"); do
+        echo "$name is shown by $file and not declared"
+        failed=1
     done
-    for name in $declared; do
-        echo "$shown" | grep -qx "$name" || {
-            echo "$name is declared and not shown by $file"
-            failed=1
-        }
+    for name in $(comm -13 "$work/shown" "$work/declared"); do
+        echo "$name is declared and not shown by $file"
+        failed=1
     done
 }
 headers=$source/include/bulkhead
@@ -52,11 +51,12 @@ compare "$library" 50 $(find "$headers" -name '*.h' ! -name cuda.h)
 compare "$interop" 8 "$headers/cuda.h"
 
 # Functions of experimental headers have a symbol version of their own.
+nm -D --defined-only "$library" >"$work/versions"
 for header in $(find "$headers" -name '*.h' ! -name cuda.h); do
     version=BULKHEAD_0
     head -5 "$header" | grep -q Experimental && version=BULKHEAD_EXPERIMENTAL
     for name in $(sed -n 's/^BH_API .*[ *]\(bh_[a-z0-9_]*\)(.*/\1/p' "$header"); do
-        nm -D --defined-only "$library" | grep -q " $name@@$version\$" || {
+        grep -q " $name@@$version\$" "$work/versions" || {
             echo "$name of $header does not have the version $version"
             failed=1
         }

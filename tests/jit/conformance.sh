@@ -11,6 +11,8 @@ if [ ! -e "$build/bin/libbulkhead-jit.so" ]; then
     exit 77
 fi
 export BULKHEAD_TEST_DEVICE=cpu BULKHEAD_EXECUTOR=jit
+# The same few modules are loaded over and over: each becomes native code once.
+export BULKHEAD_TEST_CACHE="$BULKHEAD_TEST_TMP/shared"
 set --
 # Those that run kernels in ways of their own; ptx/ is compared by executors.sh.
 for group in cts-basics cts-launch cts-clusters cts-grid_sync cts-heap cts-debug \

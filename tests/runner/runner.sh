@@ -109,6 +109,26 @@ BULKHEAD_TEST_AGAIN=many
 expect 1 'error: BULKHEAD_TEST_AGAIN needs a number' -- pass.sh
 unset BULKHEAD_TEST_AGAIN
 
+# The one that may take longest starts first; processor time is listed on request.
+script slow <<'END'
+# TIMEOUT: 50
+i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done
+END
+expect 0 'processor time, ' 'slow.sh' '2 passed, 0 failed' -- --jobs 1 --longest 1 pass.sh slow.sh
+[ "$(sed -n 's,^ok .*/\([a-z]*\).sh .*,\1,p' output | paste -s -d ' ')" = 'slow pass' ] ||
+    fail 'the test with the higher limit did not start first'
+grep -q ' ms  .*pass.sh' output && fail 'more tests are listed than was asked for'
+
+# A cache that tests share, by the name they were given; otherwise each has its own.
+script cache <<'END'
+case $BULKHEAD_CACHE_DIR in "$BULKHEAD_TEST_TMP"/*) ;; *) exit 1 ;; esac
+END
+expect 0 '1 passed, 0 failed' -- cache.sh
+BULKHEAD_TEST_CACHE=$PWD/shared
+export BULKHEAD_TEST_CACHE
+expect 1 '0 passed, 1 failed' -- cache.sh
+unset BULKHEAD_TEST_CACHE
+
 # Time limits, and processes left behind.
 expect 1 'ran longer than' '0 passed, 1 failed' -- hang.sh
 expect 1 'left processes behind: sleep (pid ' '0 passed, 1 failed' -- leave.sh

@@ -314,7 +314,7 @@ static bh_status place(bh__library_call *self, uint32_t index, const bh__buffer 
 }
 
 /* An output may share no element with another operand. */
-static bh_status check_overlap(const bh__library_call *self, uint32_t one, uint32_t other,
+static bh_status check_overlap(bh__library_call *self, uint32_t one, uint32_t other,
                                const bh__buffer *const *buffers, const bh__region *regions) {
     uint32_t access = self->args[one].access | self->args[other].access;
     if (!(access & BH_ACCESS_OUT) || buffers[one]->memory != buffers[other]->memory) return BH_OK;
@@ -327,7 +327,11 @@ static bh_status check_overlap(const bh__library_call *self, uint32_t one, uint3
     if (alike && !bh__regions_meet(&a, &b)) return BH_OK;
     bool same_start = buffers[one]->offset + self->ranges[one].offset ==
                       buffers[other]->offset + self->ranges[other].offset;
-    if (self->operation->in_place && same_start) return BH_OK;
+    if (self->operation->in_place && same_start) {
+        /* The rest of a longer input has no value afterwards. */
+        for (uint32_t i = 0; i < 2; i++) self->args[i ? other : one].access |= BH_ACCESS_OUT;
+        return BH_OK;
+    }
     uint64_t a_from = buffers[one]->offset + self->ranges[one].offset;
     uint64_t b_from = buffers[other]->offset + self->ranges[other].offset;
     if (!alike && (a_from >= b_from + self->ranges[other].bytes ||

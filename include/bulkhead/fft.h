@@ -25,9 +25,11 @@
  * signal do.
  *
  * In place: an output that begins where the input does may share its elements. Another overlap is
- * refused. Rows that a real and a complex array share have room for n / 2 + 1 complex elements; if
- * layouts differ otherwise, or if the input of a c2r in several dimensions is to stay as it is, the
- * transform takes memory for a copy of the input.
+ * refused. What such an input has besides has no value afterwards. Complex arrays that lie alike
+ * need no other memory, nor do a real and a complex one whose elements of the last dimension lie
+ * side by side and whose rows begin at the same places, with room for n / 2 + 1 complex elements.
+ * Other transforms in place take memory for a copy of the input; on the CPU device so does a c2r in
+ * several dimensions that is not in place.
  *
  * Results are the same from run to run on the CPU device with the same number of processors, for
  * buffers at the same offsets.

@@ -412,3 +412,245 @@ TEST(in_place_whatever_the_layouts) {
     }
     CHECK_OK(bh_device_close(device));
 }
+
+/* ---- as requests ---- */
+
+static void check_call_refused(const bh_fft *call, bh_status status, const char *text) {
+    bh_ticket ticket = {7, 7};
+    CHECK_STATUS(bh_submit(&call->request, NULL, &ticket), status);
+    CHECK_STR_CONTAINS(bh_last_message(), text);
+    CHECK_STR_CONTAINS(bh_last_message(), "Fix:");
+    CHECK_EQ(ticket.lane, 7);
+}
+
+static bh_buffer alloc(bh_device device, bh_type type, uint64_t count) {
+    bh_buffer made;
+    REQUIRE_OK(bh_buffer_alloc(device, type, count, NULL, &made));
+    return made;
+}
+
+TEST(extents_that_do_not_fit_are_refused_with_their_numbers) {
+    bh_device device = open_fft_device();
+    bh_buffer a = alloc(device, BH_C64, 64), b = alloc(device, BH_C64, 64),
+              f = alloc(device, BH_F32, 64);
+    bh_fft q = bh_fft_c2c(0, bh_array_2d(a, 8, 8), bh_array_2d(b, 8, 7), 1);
+    check_call_refused(&q, BH_E_INVALID, "extent 1 of input is 8, that of output 7");
+    q = bh_fft_c2c(0, bh_array_2d(a, 8, 8), bh_array_1d(b, 64), 1);
+    check_call_refused(&q, BH_E_INVALID, "input has 2 dimensions, output 1");
+    q = bh_fft_r2c(bh_array_1d(f, 9), bh_array_1d(b, 9), 1);
+    check_call_refused(&q, BH_E_INVALID,
+                       "the last extent of output is 9; with 9 of input it must be 5");
+    q = bh_fft_c2r(bh_array_1d(a, 4), bh_array_1d(f, 8), 1);
+    check_call_refused(&q, BH_E_INVALID,
+                       "the last extent of input is 4; with 8 of output it must be 5");
+    q = bh_fft_r2c(bh_array_1d(f, 0), bh_array_1d(b, 1), 1);
+    check_call_refused(&q, BH_E_INVALID, "the last extent of input is 0");
+    q = bh_fft_c2r(bh_array_1d(a, 1), bh_array_1d(f, 0), 1);
+    check_call_refused(&q, BH_E_INVALID, "the last extent of output is 0");
+    q = bh_fft_c2c(0, bh_array_1d(a, 65), bh_array_1d(b, 65), 1);
+    check_call_refused(&q, BH_E_INVALID, "input takes elements 0 to 65; its buffer has 64");
+    q = bh_fft_c2c(0, bh_array_1d(a, 32), bh_array_1d(b, 32), 1);
+    q.batch = 3;
+    check_call_refused(&q, BH_E_INVALID, "input takes elements 0 to 96");
+    q.input.batch_stride = BH_BATCH_SHARED;
+    check_call_refused(&q, BH_E_INVALID, "output takes elements 0 to 96");
+    q = bh_fft_c2c(0, bh_array_2d(a, 1ull << 33, 2), bh_array_2d(b, 1ull << 33, 2), 1);
+    check_call_refused(&q, BH_E_UNSUPPORTED, "input is too large");
+    q = bh_fft_c2c(0, bh_array_1d(a, 8), bh_array_1d(b, 8), 1);
+    q.input.offset = UINT64_MAX;
+    check_call_refused(&q, BH_E_UNSUPPORTED, "input is too large");
+    q.input.offset = 0;
+    q.output.stride[0] = UINT64_MAX;
+    check_call_refused(&q, BH_E_UNSUPPORTED, "output is too large");
+    q = bh_fft_c2c(0, bh_array_2d(a, 4, 8), bh_array_2d(b, 4, 8), 1);
+    q.output.stride[0] = 7, q.output.stride[1] = 1;
+    check_call_refused(&q, BH_E_INVALID, "elements of output overlap");
+    q.output.stride[0] = 8;
+    q.batch = 2;
+    q.output.batch_stride = 31;
+    check_call_refused(&q, BH_E_INVALID, "elements of output overlap");
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(fields_and_types_that_do_not_belong_are_refused) {
+    bh_device device = open_fft_device();
+    bh_buffer a = alloc(device, BH_C64, 64), b = alloc(device, BH_C64, 64), none = {0},
+              f = alloc(device, BH_F32, 64), h = alloc(device, BH_F16, 64),
+              d = alloc(device, BH_C128, 64);
+    bh_array in = bh_array_1d(a, 64), out = bh_array_1d(b, 64);
+    const bh_fft right = bh_fft_c2c(BH_FFT_FORWARD, in, out, 1);
+    bh_fft q = right;
+    q.alpha.re = 0;
+    check_call_refused(&q, BH_E_INVALID, "alpha is 0");
+    q = right;
+    q.beta.re = 1;
+    check_call_refused(&q, BH_E_INVALID, "no beta");
+    q = right;
+    q.axes = 0;
+    check_call_refused(&q, BH_E_INVALID, "axes is 0");
+    q.axes = 2;
+    check_call_refused(&q, BH_E_INVALID, "axes is 2, of arrays with 1 dimensions");
+    q.axes = UINT32_MAX;
+    check_call_refused(&q, BH_E_INVALID, "axes is 4294967295");
+    q = right;
+    q.direction = 2;
+    check_call_refused(&q, BH_E_INVALID, "direction is 2; it must be 0 to 1");
+    q = right;
+    q.flags = 1;
+    check_call_refused(&q, BH_E_INVALID, "flags is 0x1");
+    q = right;
+    q.reserved = 1;
+    check_call_refused(&q, BH_E_UNSUPPORTED, "reserved");
+    q = right;
+    q.input.reserved = 1;
+    check_call_refused(&q, BH_E_UNSUPPORTED, "reserved");
+    q = right;
+    q.input.rank = 0;
+    check_call_refused(&q, BH_E_INVALID, "input has 0 dimensions");
+    q.input.rank = q.output.rank = UINT32_MAX;
+    check_call_refused(&q, BH_E_INVALID, "input has 4294967295 dimensions");
+    q = right;
+    q.output.buffer = none;
+    check_call_refused(&q, BH_E_INVALID, "output");
+    q = right;
+    q.request.size = 12;
+    bh_ticket ticket;
+    CHECK_STATUS(bh_submit(&q.request, NULL, &ticket), BH_E_INVALID);
+    q = bh_fft_c2c(0, bh_array_1d(f, 64), out, 1);
+    check_call_refused(&q, BH_E_INVALID, "the elements of input are f32; they must be c64, c128");
+    q = bh_fft_c2c(0, in, bh_array_1d(d, 64), 1);
+    check_call_refused(&q, BH_E_INVALID, "the elements of output are c128; they must be c64");
+    q = bh_fft_r2c(bh_array_1d(h, 64), bh_array_1d(b, 33), 1);
+    check_call_refused(&q, BH_E_INVALID, "the elements of input are f16; they must be f32, f64");
+    q = bh_fft_r2c(bh_array_1d(f, 64), bh_array_1d(d, 33), 1);
+    check_call_refused(&q, BH_E_INVALID, "the elements of output are c128; they must be c64");
+    q = bh_fft_c2r(bh_array_1d(d, 33), bh_array_1d(f, 64), 1);
+    check_call_refused(&q, BH_E_INVALID, "the elements of output are f32; they must be f64");
+    q = bh_fft_r2c(bh_array_1d(f, 64), bh_array_1d(b, 33), 1);
+    q.direction = BH_FFT_INVERSE;
+    check_call_refused(&q, BH_E_INVALID, "direction is 1");
+    q = bh_fft_c2r(bh_array_1d(a, 33), bh_array_1d(f, 64), 1);
+    q.alpha.im = 1;
+    check_call_refused(&q, BH_E_INVALID, "must be real");
+    q = right;
+    q.output = bh_array_1d(a, 63);
+    q.input.extent[0] = 63;
+    q.output.offset = 1;
+    check_call_refused(&q, BH_E_INVALID, "may share elements");
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(transforms_of_nothing_do_nothing) {
+    bh_device device = open_fft_device();
+    rng r = rng_seeded(13);
+    numbers a = numbers_make(device, BH_C64, 8, &r), b = numbers_make(device, BH_C64, 8, &r);
+    bh_fft q = bh_fft_c2c(0, bh_array_1d(a.buffer, 0), bh_array_1d(b.buffer, 0), 1);
+    CHECK_OK(bh_submit(&q.request, &waits, NULL));
+    q = bh_fft_c2c(0, bh_array_3d(a.buffer, 2, 0, 4), bh_array_3d(b.buffer, 2, 0, 4), 3);
+    CHECK_OK(bh_submit(&q.request, &waits, NULL));
+    q = bh_fft_c2c(0, bh_array_2d(a.buffer, 0, 4), bh_array_2d(b.buffer, 0, 4), 1);
+    q.batch = 5;
+    CHECK_OK(bh_submit(&q.request, &waits, NULL));
+    numbers_check(&b, 1e15, "after transforms of nothing");
+    numbers_free(&a);
+    numbers_free(&b);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(transforms_are_ordered_on_lanes_and_run_in_sequences) {
+    enum { N = 48 };
+    bh_device device = open_fft_device();
+    rng r = rng_seeded(14);
+    numbers a = numbers_make(device, BH_C128, N, &r), b = numbers_make(device, BH_C128, N, &r);
+    bh_lane lane = open_lane(device);
+    bh_submit_options on_lane = {.size = sizeof on_lane, .lane = lane};
+    bh_ticket done;
+    bh_fft forward =
+        bh_fft_c2c(BH_FFT_FORWARD, bh_array_1d(a.buffer, N), bh_array_1d(b.buffer, N), 1);
+    bh_fft back = bh_fft_c2c(BH_FFT_INVERSE, bh_array_1d(b.buffer, N), bh_array_1d(a.buffer, N), 1);
+    back.alpha.re = 1.0 / N;
+    for (int i = 0; i < 8; i++) {
+        CHECK_OK(bh_submit(&forward.request, NULL, &done));
+        CHECK_OK(bh_submit(&back.request, &on_lane, &done));
+    }
+    CHECK_OK(bh_wait(done, BH_FOREVER));
+    numbers_check(&a, 1e12, "there and back on two lanes");
+
+    bh_sequence sequence = sequence_open(device, "fft");
+    bh_submit_options often = {.size = sizeof often, .flags = BH_SUBMIT_WAIT, .repeat = 5};
+    bh_fft double_in_place = bh_fft_c2c(BH_FFT_FORWARD, forward.output, forward.output, 1);
+    double_in_place.alpha.re = 1.0 / N; /* twice forward turns the array round */
+    REQUIRE_OK(bh_sequence_add(sequence, &forward.request, NULL));
+    REQUIRE_OK(bh_sequence_add(sequence, &double_in_place.request, NULL));
+    back.input = bh_array_1d(b.buffer, N);
+    REQUIRE_OK(bh_sequence_add(sequence, &forward.request, NULL));
+    REQUIRE_OK(bh_sequence_add(sequence, &back.request, NULL));
+    REQUIRE_OK(bh_sequence_finish(sequence));
+    CHECK_OK(bh_sequence_submit(sequence, &often, NULL));
+    numbers_check(&a, 1e12, "there and back in a sequence");
+    CHECK_OK(bh_device_close(device));
+    free(a.values);
+    free(b.values);
+}
+
+/* Large enough for several threads. Every element is known: the transform of one turn is a point. */
+TEST(large_transforms) {
+    enum { N = 1 << 17, AT = 12345 };
+    bh_device device = open_fft_device();
+    bh_buffer a = alloc(device, BH_C64, N), b = alloc(device, BH_C64, N);
+    float *host = malloc(2 * N * sizeof *host);
+    REQUIRE(host != NULL);
+    for (uint64_t i = 0; i < N; i++) {
+        double angle = 2 * M_PI * (double)(i * AT % N) / N;
+        host[2 * i] = (float)cos(angle);
+        host[2 * i + 1] = (float)sin(angle);
+    }
+    REQUIRE_OK(bh_buffer_write(a, 0, host, 2 * N * sizeof *host));
+    bh_fft q = bh_fft_c2c(BH_FFT_FORWARD, bh_array_1d(a, N), bh_array_1d(b, N), 1);
+    q.alpha.re = 1.0 / N;
+    CHECK_OK(bh_submit(&q.request, &waits, NULL));
+    REQUIRE_OK(bh_buffer_read(b, 0, host, 2 * N * sizeof *host));
+    int wrong = 0;
+    for (int i = 0; i < N; i++)
+        wrong += fabsf(host[2 * i] - (i == AT)) > 1e-4f || fabsf(host[2 * i + 1]) > 1e-4f;
+    CHECK_EQ(wrong, 0);
+    free(host);
+    CHECK_OK(bh_device_close(device));
+}
+
+/* More kinds of transforms than plans are kept, from several threads, each on its lane. */
+typedef struct caller {
+    bh_device device;
+    uint64_t seed;
+    pthread_t thread;
+} caller;
+
+static void *call_many(void *argument) {
+    caller *self = argument;
+    rng r = rng_seeded(self->seed);
+    bh_lane lane = open_lane(self->device);
+    bh_submit_options on_lane = {.size = sizeof on_lane, .flags = BH_SUBMIT_WAIT, .lane = lane};
+    for (uint64_t i = 0; i < 130 && test_failures() < 5; i++) {
+        uint64_t n = 1 + i % 90;
+        numbers a = numbers_make(self->device, BH_C128, n, &r);
+        numbers b = numbers_make(self->device, BH_C128, n, &r);
+        bh_fft q = bh_fft_c2c(i % 2, bh_array_1d(a.buffer, n), bh_array_1d(b.buffer, n), 1);
+        CHECK_OK(bh_submit(&q.request, &on_lane, NULL));
+        model(&q, a.values, &b);
+        numbers_check(&b, 1e12, "one of many");
+        numbers_free(&a);
+        numbers_free(&b);
+    }
+    return NULL;
+}
+
+TEST(many_kinds_of_transforms_from_many_threads) {
+    caller callers[4];
+    bh_device device = open_fft_device();
+    for (uint64_t i = 0; i < 4; i++) {
+        callers[i] = (caller){.device = device, .seed = 20 + i};
+        REQUIRE(pthread_create(&callers[i].thread, NULL, call_many, &callers[i]) == 0);
+    }
+    for (int i = 0; i < 4; i++) pthread_join(callers[i].thread, NULL);
+    CHECK_OK(bh_device_close(device));
+}

@@ -10,7 +10,7 @@
 #include "cpu/library/strided.h"
 
 /* Transforms of fewer elements are done by one thread: to wake another takes as long. */
-enum { THREADED_ELEMENTS = 1 << 15, TEMPORARY_ALIGNMENT = 64 };
+enum { THREADED_ELEMENTS = 1 << 16, TEMPORARY_ALIGNMENT = 64 };
 
 /* ---- how they lie ---- */
 

@@ -14,7 +14,7 @@
  *
  * For a dimension of n elements, with the sign - forward and + inverse:
  *
- *     output[k] = alpha * (sum over j of input[j] * exp(-+ 2 pi i j k / n))
+ *   output[k] = alpha * (sum over j of input[j] * exp(-+ 2 pi i j k / n))
  *
  * so a forward and an inverse transform give the input times the number of elements; with alpha
  * 1 / n in one of them, the input.

@@ -593,7 +593,7 @@ TEST(transforms_are_ordered_on_lanes_and_run_in_sequences) {
     free(b.values);
 }
 
-/* Large enough for several threads. Every element is known: the transform of one turn is a point. */
+/* Large enough for several threads. Every element is known: of turns at one speed, a point. */
 TEST(large_transforms) {
     enum { N = 1 << 17, AT = 12345 };
     bh_device device = open_fft_device();
@@ -653,4 +653,50 @@ TEST(many_kinds_of_transforms_from_many_threads) {
     }
     for (int i = 0; i < 4; i++) pthread_join(callers[i].thread, NULL);
     CHECK_OK(bh_device_close(device));
+}
+
+/* Any number in any field: the call is refused, or does what the numbers say within its buffers. */
+TEST(numbers_of_every_kind_in_every_field) {
+    static const uint64_t odd[] = {0,          1,          2,          3,
+                                   7,          8,          63,         64,
+                                   65,         INT32_MAX,  UINT32_MAX, 1ull << 31,
+                                   1ull << 32, 1ull << 39, 1ull << 40, 1ull << 62,
+                                   1ull << 63, INT64_MAX,  UINT64_MAX, 0x3ff0000000000000};
+    enum { N = 64, GUARD = 64, ODD = sizeof odd / sizeof odd[0] };
+    bh_device device = open_fft_device();
+    rng r = rng_seeded(15);
+    numbers a = numbers_make(device, BH_C64, N, &r),
+            guard = numbers_make(device, BH_C64, GUARD, &r);
+    bh_buffer b = alloc(device, BH_C64, N), f = alloc(device, BH_F32, N);
+    numbers after = numbers_make(device, BH_C64, GUARD, &r);
+    int done = 0, refused = 0;
+    for (int round = 0; round < 6000; round++) {
+        bh_fft q = round % 3 == 0
+                       ? bh_fft_c2c(0, bh_array_3d(a.buffer, 2, 4, 8), bh_array_3d(b, 2, 4, 8), 2)
+                   : round % 3 == 1
+                       ? bh_fft_r2c(bh_array_2d(f, 4, 16), bh_array_2d(b, 4, 9), 1)
+                       : bh_fft_c2r(bh_array_2d(a.buffer, 4, 9), bh_array_2d(f, 4, 16), 2);
+        uint32_t changes = 1 + rng_below(&r, 3);
+        for (uint32_t i = 0; i < changes; i++) {
+            size_t at = offsetof(bh_fft, flags), bytes = rng_below(&r, 2) ? 4 : 8;
+            at += rng_below(&r, (uint32_t)((sizeof q - at - bytes) / 4 + 1)) * 4;
+            memcpy((uint8_t *)&q + at, &odd[rng_below(&r, ODD)], bytes);
+        }
+        bh_status status = bh_submit(&q.request, &waits, NULL);
+        if (status != BH_OK && status != BH_E_INVALID && status != BH_E_UNSUPPORTED)
+            FAIL("round %d: %s", round, bh_last_message());
+        done += status == BH_OK;
+        refused += status != BH_OK;
+    }
+    CHECK_GT(done, 300);
+    CHECK_GT(refused, 3000);
+    numbers_check(&guard, 1e15, "a buffer beside the others");
+    numbers_check(&after, 1e15, "a buffer behind the others");
+    bh_health health = BH_INIT(health);
+    REQUIRE_OK(bh_device_get_health(device, &health));
+    CHECK_EQ(health.generation, 1);
+    CHECK_OK(bh_device_close(device));
+    free(a.values);
+    free(guard.values);
+    free(after.values);
 }

@@ -700,3 +700,34 @@ TEST(numbers_of_every_kind_in_every_field) {
     free(guard.values);
     free(after.values);
 }
+
+/* A recorded transform whose buffers are exchanged for others is in place then, or no longer. */
+TEST(recorded_transforms_take_other_buffers) {
+    enum { N = 40 };
+    bh_device device = open_fft_device();
+    rng r = rng_seeded(16);
+    for (int first_in_place = 0; first_in_place < 2; first_in_place++) {
+        numbers a = numbers_make(device, BH_C128, N, &r), b = numbers_make(device, BH_C128, N, &r);
+        numbers c = numbers_make(device, BH_C128, N, &r);
+        bh_fft q = bh_fft_c2c(BH_FFT_FORWARD, bh_array_1d(a.buffer, N),
+                              bh_array_1d(first_in_place ? a.buffer : b.buffer, N), 1);
+        bh_sequence sequence = sequence_open(device, "bound");
+        bh_submit_options now = {.size = sizeof now, .flags = BH_SUBMIT_WAIT};
+        REQUIRE_OK(bh_sequence_add(sequence, &q.request, NULL));
+        REQUIRE_OK(bh_sequence_finish(sequence));
+        CHECK_OK(bh_sequence_bind(sequence, a.buffer, c.buffer));
+        if (!first_in_place) CHECK_OK(bh_sequence_bind(sequence, b.buffer, c.buffer));
+        CHECK_OK(bh_sequence_submit(sequence, &now, NULL));
+        number *copy = malloc(N * sizeof *copy);
+        REQUIRE(copy != NULL);
+        memcpy(copy, c.values, N * sizeof *copy);
+        model(&q, copy, &c);
+        numbers_check(&c, 1e12, first_in_place ? "still in place" : "in place since it was bound");
+        numbers_check(&a, 1e15, "the recorded input");
+        free(copy);
+        numbers_free(&a);
+        numbers_free(&b);
+        numbers_free(&c);
+    }
+    CHECK_OK(bh_device_close(device));
+}

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "library/blas.h"
+#include "library/fft.h"
 #include "library/operation.h"
 
 _Static_assert(offsetof(bh_blas, flags) == offsetof(bh__request_head, flags) &&
@@ -10,6 +11,11 @@ _Static_assert(offsetof(bh_blas, flags) == offsetof(bh__request_head, flags) &&
                    offsetof(bh_blas, beta) == offsetof(bh__request_head, beta) &&
                    offsetof(bh_blas, a) == sizeof(bh__request_head),
                "a bh_blas begins like every library call");
+_Static_assert(offsetof(bh_fft, flags) == offsetof(bh__request_head, flags) &&
+                   offsetof(bh_fft, batch) == offsetof(bh__request_head, batch) &&
+                   offsetof(bh_fft, beta) == offsetof(bh__request_head, beta) &&
+                   offsetof(bh_fft, input) == sizeof(bh__request_head),
+               "and a bh_fft");
 _Static_assert((int)BH__BLAS_OPERATIONS <= (int)BH__LIBRARY_OPERATIONS, "the table fits");
 
 const bh__library bh__libraries[BH__LIBRARIES] = {
@@ -21,6 +27,13 @@ const bh__library bh__libraries[BH__LIBRARIES] = {
      .count = BH__BLAS_OPERATIONS,
      .operations = bh__blas_operations,
      .refuse = bh__blas_refuse},
+    {.name = "fft",
+     .constant = "BH_LIBRARY_FFT",
+     .about = "Fourier transforms",
+     .request_bytes = sizeof(bh_fft),
+     .count = BH__FFT_OPERATIONS,
+     .operations = bh__fft_operations,
+     .fits = bh__fft_fits},
 };
 
 const bh__operation *bh__operation_find(uint32_t kind, uint32_t *out_library) {
@@ -54,6 +67,10 @@ const bh__library *bh__library_of_image(const void *image, size_t bytes) {
 
 bh_type bh__real_type(bh_type type) {
     return type == BH_C64 ? BH_F32 : type == BH_C128 ? BH_F64 : type;
+}
+
+bh_type bh__complex_type(bh_type type) {
+    return type == BH_F32 ? BH_C64 : type == BH_F64 ? BH_C128 : type;
 }
 
 bool bh__product_type_fits(bh_type of, bh_type sum) {

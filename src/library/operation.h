@@ -21,12 +21,13 @@ typedef enum bh__operand_form { BH__FORM_VECTOR, BH__FORM_MATRIX, BH__FORM_ARRAY
 
 /* The type of an operand's elements. */
 typedef enum bh__operand_type {
-    BH__TYPE_SAME,   /* the first operand's */
-    BH__TYPE_REAL,   /* the same, the real one of a complex type */
-    BH__TYPE_INDEX,  /* BH_I64 */
-    BH__TYPE_INFO,   /* BH_I32 */
-    BH__TYPE_OWN,    /* one of its own: bh__library.refuse looks at it */
-    BH__TYPE_PRODUCT /* of C in a gemm: bh__product_type_fits */
+    BH__TYPE_SAME,    /* the first operand's */
+    BH__TYPE_REAL,    /* the same, the real one of a complex type */
+    BH__TYPE_COMPLEX, /* the same, the complex one of a real type */
+    BH__TYPE_INDEX,   /* BH_I64 */
+    BH__TYPE_INFO,    /* BH_I32 */
+    BH__TYPE_OWN,     /* one of its own: bh__library.refuse looks at it */
+    BH__TYPE_PRODUCT  /* of C in a gemm: bh__product_type_fits */
 } bh__operand_type;
 
 typedef struct bh__operand {
@@ -89,14 +90,19 @@ typedef struct bh__library {
     uint32_t right; /* the flag that turns the shape letter 's' from rows to columns */
     uint32_t count;
     const bh__operation *operations;
+    /* Looks at a request before its operands: whether fields and extents fit one another. Any bytes
+     * may come. Returns whether they do; else `text` says why not, and *fix. NULL: nothing to look
+     * at. */
+    bool (*fits)(const bh__operation *operation, const void *request, char *text, size_t size,
+                 const char **fix);
     /* Looks at a request whose operands fit. NULL: it can be done. Else the reason why not, and
-     * *fix. */
+     * *fix. May be NULL itself: everything can be done. */
     const char *(*refuse)(const bh__operation *operation, const void *request, const bh_type *types,
                           const char **fix);
 } bh__library;
 
 enum {
-    BH__LIBRARIES = 1,
+    BH__LIBRARIES = 2,
     BH__LIBRARY_OPERATIONS = 64, /* at most, of one library */
     BH__LIBRARY_KINDS = 256      /* kinds of library calls begin here */
 };
@@ -164,6 +170,8 @@ static inline bool bh__type_is_complex(bh_type type) {
 }
 /* BH_F32 for BH_C64, BH_F64 for BH_C128, else the type itself. */
 bh_type bh__real_type(bh_type type);
+/* BH_C64 for BH_F32, BH_C128 for BH_F64, else the type itself. */
+bh_type bh__complex_type(bh_type type);
 /* Whether a product of matrices of the first type can be added to one of the second. */
 bool bh__product_type_fits(bh_type of, bh_type sum);
 /* Bytes of an element; 0 if there is no such type. As bh_type_size, which workers do not have. */

@@ -7,7 +7,7 @@
 
 #include "base/environment.h"
 
-/* How a library is used here. The order is that of bh__libraries. */
+/* How a library is used here. The order is that of bh__libraries. Without `open`: not at all. */
 static const struct {
     const char *(*open)(bh__device_instance *device, const char **fix);
     bh_status (*run)(bh__device_lane *lane, const bh__library_call *call, bh_error *error);
@@ -49,7 +49,12 @@ bh_status bh__cuda_library_load(bh__device_instance *device, const bh__library *
                                 bh_error *error, int *out_blob) {
     uint32_t number = number_of(library);
     const char *fix = BH__CUDA_DEFECT, *lack = "the worker was started without it";
-    if (device->services->libraries & 1u << number) lack = drivers[number].open(device, &fix);
+    if (!drivers[number].open) {
+        fix = "use the CPU device for it";
+        lack = "this version has it only on the CPU device";
+    } else if (device->services->libraries & 1u << number) {
+        lack = drivers[number].open(device, &fix);
+    }
     if (lack) return bh__fail(error, BH_E_UNSUPPORTED, fix, "library %s: %s", library->name, lack);
     return bh__library_describe(library, error, out_blob);
 }
@@ -62,5 +67,7 @@ bh_status bh__cuda_library_run(bh__device_lane *lane, const bh__library *library
 }
 
 void bh__cuda_library_lane_close(bh__device_lane *lane) {
-    for (uint32_t i = 0; i < BH__LIBRARIES; i++) drivers[i].lane_close(lane);
+    for (uint32_t i = 0; i < BH__LIBRARIES; i++) {
+        if (drivers[i].lane_close) drivers[i].lane_close(lane);
+    }
 }

@@ -83,8 +83,8 @@ TEST(an_open_device_is_found_and_a_closed_one_is_not) {
     /* The next worker's launches are added to those of the lost one. */
     uint64_t before = f.kernels[0].device_ns;
     for (int i = 0; i < 2; i++)
-        CHECK_OK(run_now(rig_kernel(&r, "iota"), BH_GRID(1000, 100),
-                         BH_ARGS(BH_OUT(x), 1u, 1000u)));
+        CHECK_OK(
+            run_now(rig_kernel(&r, "iota"), BH_GRID(1000, 100), BH_ARGS(BH_OUT(x), 1u, 1000u)));
     for (int tries = 0; tries < 100; tries++) {
         REQUIRE_EQ(find(getpid(), &f), 1u);
         if (f.kernels[0].timed == 5) break;

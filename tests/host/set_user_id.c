@@ -301,14 +301,14 @@ TEST(only_plain_programs_show_their_devices) {
     snprintf(shared, sizeof shared, "/tmp/bulkhead-%d", OWNER);
     bool was_there = access(shared, F_OK) == 0;
     REQUIRE(mkdir(run, 0777) == 0 && chmod(run, 0777) == 0 && chmod(program, 04755) == 0);
-    say(program, NULL, "XDG_RUNTIME_DIR", run, text, sizeof text);
+    say(program, NULL, "BULKHEAD_RUNTIME_DIR", run, text, sizeof text);
     if (strncmp(text, "plain", 5) == 0) SKIP("this system does not honour set-user-ID");
     CHECK_STR_CONTAINS(text, "secure BH_OK");
     CHECK_EQ(access(made, F_OK), -1);
     CHECK(was_there || access(shared, F_OK) == -1);
 
     REQUIRE(chmod(program, 0755) == 0);
-    say(program, NULL, "XDG_RUNTIME_DIR", run, text, sizeof text);
+    say(program, NULL, "BULKHEAD_RUNTIME_DIR", run, text, sizeof text);
     CHECK_STR_CONTAINS(text, "plain BH_OK");
     CHECK_EQ(access(made, F_OK), 0);
 }

@@ -20,7 +20,9 @@ lib=$(dirname "$(find "$prefix" -name libbulkhead.so)")
 for file in bin/bulkhead include/bulkhead.h include/bulkhead.hpp include/bulkhead_cuda.h \
     include/bulkhead/core.h include/bulkhead/args.h include/bulkhead/cuda.h \
     libexec/bulkhead/bulkhead-worker-cpu \
-    share/doc/Bulkhead/LICENSE share/man/man1/bulkhead.1; do
+    share/doc/Bulkhead/LICENSE share/man/man1/bulkhead.1 share/doc/Bulkhead/contrib/grafana/bulkhead.json \
+    share/bash-completion/completions/bulkhead share/zsh/site-functions/_bulkhead \
+    share/fish/vendor_completions.d/bulkhead.fish; do
     [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
 for file in libbulkhead.a libbulkhead.so.0 libbulkhead-cuda.so.0 pkgconfig/bulkhead.pc \

@@ -104,7 +104,7 @@ PyMODINIT_FUNC PyInit__core(void); /* called by the interpreter */
 PyMODINIT_FUNC PyInit__core(void) {
     PyMethodDef *const functions[] = {own_functions,    device_functions, module_methods,
                                       sequence_methods, callback_methods, share_methods,
-                                      launch_functions};
+                                      launch_functions, measure_methods};
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
     bool good = add_type(module, "Device", &device_type) &&

@@ -176,7 +176,7 @@ int structs_init(PyObject *module);
 /* ---- functions of each file, ended by zeros ---- */
 
 extern PyMethodDef module_methods[], device_functions[], sequence_methods[], callback_methods[],
-    share_methods[];
+    share_methods[], measure_methods[];
 void close_all_devices(void);
 bool takes_device(PyObject *object, device_object **out);
 bool device_is_open(device_object *device);

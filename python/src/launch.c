@@ -143,7 +143,13 @@ static bool pack_bytes(kernel_object *kernel, Py_ssize_t index, PyObject *value,
 
 bool pack_one(kernel_object *kernel, Py_ssize_t index, PyObject *value, bh_arg *out) {
     const parameter *slot = &kernel->parameters[index];
-    if (PyObject_TypeCheck(value, &buffer_type))
+    /* The usual kinds first: a check for a derived type walks through its bases. */
+    if (PyLong_CheckExact(value)) {
+        if (slot->form == FORM_UNSIGNED || slot->form == FORM_SIGNED || slot->form == FORM_INTEGER)
+            return pack_integer(kernel, index, value, out);
+    } else if (PyFloat_CheckExact(value)) {
+        if (slot->form == FORM_FLOAT) return pack_float(kernel, index, value, out);
+    } else if (PyObject_TypeCheck(value, &buffer_type))
         return pack_buffer(kernel, index, (buffer_object *)value,
                            slot->access ? slot->access : BH_ACCESS_INOUT, out);
     if (Py_IS_TYPE(value, &access_type)) {

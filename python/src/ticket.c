@@ -4,9 +4,17 @@
 
 #include "core.h"
 
+/* Tickets that were dropped, for the next ones: most live for one launch. The GIL protects them. */
+enum { SPARE_MOST = 64 };
+static ticket_object *spare[SPARE_MOST];
+static int spare_count;
+
 PyObject *ticket_new(device_object *device, bh_ticket ticket) {
-    ticket_object *self = PyObject_New(ticket_object, &ticket_type);
-    if (!self) return NULL;
+    ticket_object *self;
+    if (spare_count) {
+        self = spare[--spare_count];
+        (void)PyObject_Init((PyObject *)self, &ticket_type);
+    } else if (!(self = PyObject_New(ticket_object, &ticket_type))) return NULL;
     self->ticket = ticket;
     self->device = (device_object *)Py_NewRef((PyObject *)device);
     return (PyObject *)self;
@@ -14,7 +22,8 @@ PyObject *ticket_new(device_object *device, bh_ticket ticket) {
 
 static void ticket_dealloc(PyObject *object) {
     Py_XDECREF(((ticket_object *)object)->device);
-    PyObject_Free(object);
+    if (spare_count < SPARE_MOST) spare[spare_count++] = (ticket_object *)object;
+    else PyObject_Free(object);
 }
 
 static PyObject *raise_ticket(bh_ticket ticket, bh_status status) {

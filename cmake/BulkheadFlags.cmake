@@ -39,8 +39,11 @@ target_include_directories(bulkhead_plain_flags INTERFACE
 target_compile_definitions(bulkhead_plain_flags INTERFACE
     _GNU_SOURCE BULKHEAD_VERSION="${PROJECT_VERSION}")
 target_compile_options(bulkhead_plain_flags INTERFACE
-    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wundef
-    -Werror)
+    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wundef)
+# A warning of an unknown compiler is no reason for `pip install` to fail.
+if(NOT SKBUILD)
+    target_compile_options(bulkhead_plain_flags INTERFACE -Werror)
+endif()
 
 # For everything else.
 add_library(bulkhead_flags INTERFACE)

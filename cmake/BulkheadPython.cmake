@@ -25,6 +25,7 @@ file(GLOB modules CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/bulkh
      "${PROJECT_SOURCE_DIR}/python/bulkhead/*.py" "${PROJECT_SOURCE_DIR}/python/bulkhead/*.pyi"
      "${PROJECT_SOURCE_DIR}/python/bulkhead/py.typed")
 file(MAKE_DIRECTORY "${package}")
+file(WRITE "${CMAKE_BINARY_DIR}/python/interpreter" "${Python3_EXECUTABLE}")
 foreach(module IN LISTS modules)
     file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/bulkhead/${module}" "${package}/${module}" SYMBOLIC)
 endforeach()

@@ -299,6 +299,17 @@ class Device(_core.Device):
         """The latest losses of workers, newest first."""
         return [named("loss", loss) for loss in self._losses()]
 
+    _seen: frozenset = frozenset()
+
+    def _saw(self, generation: int) -> None:
+        self._seen = self._seen | {generation}
+
+    def unseen_failures(self) -> list[dict]:
+        """The latest losses that kernels caused and no ticket has told of: of launches that were
+        not waited for."""
+        return [loss for loss in self.losses()
+                if loss["kind"] in ("fault", "deadline") and loss["generation"] not in self._seen]
+
     def report(self, loss: int = 0) -> str:
         """What is known of a loss, as text; 0: the latest."""
         return self._report(loss)

@@ -83,7 +83,8 @@ def _declaration(text):
     kind, name, count = match[1], match[2], match[3]
     if not kind:
         kind, name = name or "", None
-    if name and not kind.rstrip().endswith("*") and (name in _SCALARS or name in ("int", "char")):
+    unfinished = set(kind.split()) <= {"const", "unsigned", "signed", "long", "short"}
+    if name and unfinished and (name in _SCALARS or name == "unsigned"):
         kind, name = f"{kind} {name}", None  # a type without a name
     is_array = "[" in text
     return kind.replace("*", " * ").split(), kind.count("*") + is_array, name, count or None

@@ -346,7 +346,8 @@ static bool parse_dim(PyObject *value, const char *what, bh_dim *out) {
         }
         *parts[i] = (uint32_t)size;
     }
-    if (!out->x || !out->y || !out->z) *out = (bh_dim){0, 0, 0};
+    /* The library takes zeros at the end for numbers that were left out, and refuses this. */
+    if (!out->x || !out->y || !out->z) *out = (bh_dim){0, 1, 1};
     return true;
 }
 

@@ -26,8 +26,21 @@ static void ticket_dealloc(PyObject *object) {
     else PyObject_Free(object);
 }
 
-static PyObject *raise_ticket(bh_ticket ticket, bh_status status) {
+/* The program was told of this loss: Device.unseen_failures() does not list it. */
+static void note_seen(ticket_object *self, uint64_t generation) {
+    PyObject *kind, *value, *trace;
+    if (!generation) return;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *done = PyObject_CallMethod((PyObject *)self->device, "_saw", "K",
+                                         (unsigned long long)generation);
+    if (!done) PyErr_Clear();
+    Py_XDECREF(done);
+    PyErr_Restore(kind, value, trace);
+}
+
+static PyObject *raise_ticket(ticket_object *self, bh_status status) {
     bh_error error;
+    bh_ticket ticket = self->ticket;
     memset(&error, 0, sizeof error);
     if (bh_ticket_error(ticket, &error) == BH_E_BUSY || error.status != status) {
         if (status != BH_E_TIMEOUT) return raise_last(status);
@@ -38,7 +51,9 @@ static PyObject *raise_ticket(bh_ticket ticket, bh_status status) {
         snprintf(error.fix, sizeof error.fix,
                  "wait longer, or give launches a deadline: kernel[grid, block](..., deadline=1.0)");
     }
-    return raise_error(&error);
+    raise_error(&error);
+    note_seen(self, error.generation);
+    return NULL;
 }
 
 static PyObject *ticket_wait(PyObject *object, PyObject *const *args, Py_ssize_t count,
@@ -55,7 +70,7 @@ static PyObject *ticket_wait(PyObject *object, PyObject *const *args, Py_ssize_t
     if (count + named && !nanoseconds(args[0], BH_FOREVER, &timeout)) return NULL;
     if (!wait_ticket(self->ticket, timeout, &status)) return NULL;
     if (status == BH_OK) Py_RETURN_NONE;
-    return raise_ticket(self->ticket, status == BH_E_BUSY ? BH_E_TIMEOUT : status);
+    return raise_ticket(self, status == BH_E_BUSY ? BH_E_TIMEOUT : status);
 }
 
 static PyObject *ticket_done(PyObject *object, void *unused) {
@@ -75,6 +90,7 @@ static PyObject *ticket_get_error(PyObject *object, void *unused) {
     bh_status status = bh_ticket_error(((ticket_object *)object)->ticket, &error);
     if (status == BH_OK || status == BH_E_BUSY) Py_RETURN_NONE;
     error.status = status;
+    note_seen((ticket_object *)object, error.generation);
     return error_object(&error);
 }
 

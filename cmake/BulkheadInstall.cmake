@@ -10,6 +10,19 @@ install(TARGETS bulkhead_shared bulkhead_static bulkhead_cuda_shared EXPORT Bulk
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT BulkheadTargets NAMESPACE Bulkhead:: DESTINATION "${bulkhead_package_dir}")
 
+# The API as data, for programs that make bindings: functions, structs with offsets, constants.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND AND NOT CMAKE_CROSSCOMPILING)
+    file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/bulkhead/*.h")
+    set(describe "${PROJECT_SOURCE_DIR}/scripts/api/describe.py")
+    set(description "${CMAKE_BINARY_DIR}/bulkhead-api.json")
+    add_custom_command(OUTPUT "${description}"
+        COMMAND Python3::Interpreter -B "${describe}" "${description}" "${CMAKE_C_COMPILER}" ${headers}
+        DEPENDS "${describe}" "${PROJECT_SOURCE_DIR}/scripts/api/headers.py" ${headers} VERBATIM)
+    add_custom_target(bulkhead_api ALL DEPENDS "${description}")
+    install(FILES "${description}" DESTINATION "${CMAKE_INSTALL_DATADIR}/bulkhead")
+endif()
+
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/BulkheadConfig.cmake.in"
     "${CMAKE_BINARY_DIR}/BulkheadConfig.cmake" INSTALL_DESTINATION "${bulkhead_package_dir}")
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/BulkheadConfigVersion.cmake"

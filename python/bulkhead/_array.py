@@ -140,7 +140,9 @@ class Array(_core.Buffer):
         at = keys.index(Ellipsis) if Ellipsis in keys else len(keys)
         keys = keys[:at] + full + keys[at + 1:]
 
-        first, shape, strides, gap = 0, [], [], False
+        first, gap = 0, False
+        shape: list[int] = []
+        strides: list[int] = []
         step = self.size
         cut = False  # a dimension before this one has several entries
         for axis, (each, size) in enumerate(zip(keys, self._shape)):
@@ -182,14 +184,14 @@ class Array(_core.Buffer):
 
     def reshape(self, *shape) -> Array:
         """The same elements with another shape, as a view; one number may be -1."""
-        sizes = list(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
-        if sizes.count(-1) == 1:
-            rest = -prod(sizes)
+        asked = list(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+        if asked.count(-1) == 1:
+            rest = -prod(asked)
             if rest == 0 or self.size % rest:
-                raise refused(f"{self.size} elements have no shape {tuple(sizes)}",
+                raise refused(f"{self.size} elements have no shape {tuple(asked)}",
                               "use a shape with the same number of elements")
-            sizes[sizes.index(-1)] = self.size // rest
-        sizes = shape_tuple(sizes)
+            asked[asked.index(-1)] = self.size // rest
+        sizes = shape_tuple(asked)
         if prod(sizes) != self.size:
             raise refused(f"{self.size} elements have no shape {sizes}",
                           "use a shape with the same number of elements")

@@ -34,7 +34,7 @@ class DType:
 
             if self.name == "bfloat16":
                 try:
-                    import ml_dtypes
+                    import ml_dtypes  # type: ignore[import-not-found]
                 except ImportError:
                     raise refused(
                         "NumPy has no bfloat16 of its own",

@@ -2,6 +2,7 @@
 """Errors of the library as exceptions, one class for each status."""
 from __future__ import annotations
 
+import builtins
 import enum
 
 from . import _core
@@ -160,7 +161,7 @@ class CancelledError(Error):
     """The work was cancelled."""
 
 
-class TimeoutError(Error, TimeoutError):  # noqa: A001 the name that users look for
+class TimeoutError(Error, builtins.TimeoutError):  # noqa: A001 the name that users look for
     """It did not complete in time."""
 
 

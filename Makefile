@@ -79,7 +79,7 @@ install: setup
 format:
 	@command -v clang-format >/dev/null || \
 	    { echo "clang-format is missing. Fix: sudo apt-get install clang-format"; exit 1; }
-	@find include src tests bench examples -name '*.[ch]' -exec clang-format -i {} +
+	@find include src tests bench examples python -name '*.[ch]' -exec clang-format -i {} +
 
 clean:
 	rm -rf $(BUILD) build-asan build-tsan build-fuzz

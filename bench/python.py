@@ -8,6 +8,7 @@ Prints `name value unit`. Each figure in Python has the same of the C library af
 the same run by a loop in C on the same device, and their ratio. The package is installed, or
 PYTHONPATH is build/python.
 """
+
 import subprocess
 import sys
 import time
@@ -112,8 +113,14 @@ def transfers(device):
 
 def imports():
     code = "import time; t = time.perf_counter(); import bulkhead; print(time.perf_counter() - t)"
-    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                                  check=True).stdout) for _ in range(9)]
+    times = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for _ in range(9)
+    ]
     figure("python.import", median(times) * 1e3, "ms")
 
 

@@ -3,6 +3,7 @@
 
 usage: saxpy.py [DEVICE]
 """
+
 import sys
 
 import numpy as np

@@ -17,6 +17,7 @@ the same PTX and CUDA C++ run on the CPU.
 >>> saxpy.forall(1000)(2.0, x, y, 1000).wait()
 >>> y.numpy()
 """
+
 import atexit as _atexit
 
 from . import _core
@@ -24,12 +25,48 @@ from ._array import Array
 from ._core import In, InOut, Launcher, Out, Ticket
 from ._decorator import kernel
 from ._device import Device, Lane, Watch, compilers, devices, open, set_log, wait_all
-from ._dtypes import (DType, bfloat16, bool_, complex64, complex128, dtype, float16, float32, float64,
-                      int8, int16, int32, int64, uint8, uint16, uint32, uint64)
-from ._errors import (BusyError, CancelledError, CompileError, DeadlineError, Error, FaultError,
-                      InternalError, InvalidError, IoError, LaunchError, LoadError, LostError,
-                      NoDeviceError, NoMemoryError, NotFoundError, QuarantinedError, StaleError,
-                      Status, StoppedError, TimeoutError, UnsupportedError)
+from ._dtypes import (
+    DType,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from ._errors import (
+    BusyError,
+    CancelledError,
+    CompileError,
+    DeadlineError,
+    Error,
+    FaultError,
+    InternalError,
+    InvalidError,
+    IoError,
+    LaunchError,
+    LoadError,
+    LostError,
+    NoDeviceError,
+    NoMemoryError,
+    NotFoundError,
+    QuarantinedError,
+    StaleError,
+    Status,
+    StoppedError,
+    TimeoutError,
+    UnsupportedError,
+)
 from ._kernel import Kernel, Module
 from ._sequence import Prepared, Sequence, prepare
 
@@ -40,12 +77,62 @@ __version__ = _core.version()
 _atexit.register(_core.close_all)
 
 __all__ = [
-    "Array", "BusyError", "CancelledError", "CompileError", "DType", "DeadlineError", "Device",
-    "Error", "FaultError", "In", "InOut", "InternalError", "InvalidError", "IoError", "Kernel",
-    "Lane", "LaunchError", "Launcher", "LoadError", "LostError", "Module", "NoDeviceError",
-    "NoMemoryError", "NotFoundError", "Out", "Prepared", "QuarantinedError", "Sequence",
-    "StaleError", "Status", "StoppedError", "Ticket", "TimeoutError", "UnsupportedError", "Watch",
-    "bfloat16", "bool_", "compilers", "complex128", "complex64", "devices", "dtype", "float16",
-    "float32", "float64", "int16", "int32", "int64", "int8", "kernel", "open", "prepare",
-    "set_log", "uint16", "uint32", "uint64", "uint8", "wait_all",
+    "Array",
+    "BusyError",
+    "CancelledError",
+    "CompileError",
+    "DType",
+    "DeadlineError",
+    "Device",
+    "Error",
+    "FaultError",
+    "In",
+    "InOut",
+    "InternalError",
+    "InvalidError",
+    "IoError",
+    "Kernel",
+    "Lane",
+    "LaunchError",
+    "Launcher",
+    "LoadError",
+    "LostError",
+    "Module",
+    "NoDeviceError",
+    "NoMemoryError",
+    "NotFoundError",
+    "Out",
+    "Prepared",
+    "QuarantinedError",
+    "Sequence",
+    "StaleError",
+    "Status",
+    "StoppedError",
+    "Ticket",
+    "TimeoutError",
+    "UnsupportedError",
+    "Watch",
+    "bfloat16",
+    "bool_",
+    "compilers",
+    "complex128",
+    "complex64",
+    "devices",
+    "dtype",
+    "float16",
+    "float32",
+    "float64",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "kernel",
+    "open",
+    "prepare",
+    "set_log",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "wait_all",
 ]

@@ -4,6 +4,7 @@
 A device has one eventfd, and several loops may wait for its tickets. Whichever loop reads it looks
 at all tickets of the device and wakes the loops they belong to.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -12,7 +13,9 @@ import threading
 import weakref
 
 _lock = threading.Lock()
-_waiting: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # device: [(loop, future, ticket)]
+_waiting: weakref.WeakKeyDictionary = (
+    weakref.WeakKeyDictionary()
+)  # device: [(loop, future, ticket)]
 
 
 def _settle(future):

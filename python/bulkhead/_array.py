@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays: device memory with a dtype and a shape, and C-contiguous views of it."""
+
 from __future__ import annotations
 
 import sys
@@ -10,10 +11,20 @@ from . import _core, _dtypes
 from ._dtypes import DType
 from ._errors import Status, refused
 
-_ALLOCATION = {"shareable": _core.BH_BUFFER_SHAREABLE, "managed": _core.BH_BUFFER_MANAGED,
-               "transparent": _core.BH_BUFFER_TRANSPARENT, "driver": _core.BH_BUFFER_DRIVER}
-_DL_CODES = {"i": _core.BH_DL_INT, "u": _core.BH_DL_UINT, "f": _core.BH_DL_FLOAT,
-             "b": _core.BH_DL_BOOL, "c": 5}
+_ALLOCATION = {
+    "shareable": _core.BH_BUFFER_SHAREABLE,
+    "managed": _core.BH_BUFFER_MANAGED,
+    "transparent": _core.BH_BUFFER_TRANSPARENT,
+    "driver": _core.BH_BUFFER_DRIVER,
+}
+_VISIBLE = _core.BH_BUFFER_SHAREABLE | _core.BH_BUFFER_MANAGED
+_DL_CODES = {
+    "i": _core.BH_DL_INT,
+    "u": _core.BH_DL_UINT,
+    "f": _core.BH_DL_FLOAT,
+    "b": _core.BH_DL_BOOL,
+    "c": 5,
+}
 
 
 def shape_tuple(shape) -> tuple[int, ...]:
@@ -26,12 +37,15 @@ def shape_tuple(shape) -> tuple[int, ...]:
 
 
 def _is_basic(key):
-    return isinstance(key, slice) or key is Ellipsis or (
-        hasattr(key, "__index__") and not isinstance(key, bool))
+    return (
+        isinstance(key, slice)
+        or key is Ellipsis
+        or (hasattr(key, "__index__") and not isinstance(key, bool))
+    )
 
 
 class Array(_core.Buffer):
-    """Memory of a device with a dtype and a shape, made by ``dev.array()``, ``empty()``, ``zeros()``.
+    """Memory of a device with a dtype and a shape: ``dev.array()``, ``empty()``, ``zeros()``.
 
     >>> x = dev.array(numpy.arange(12, dtype="float32").reshape(3, 4))
     >>> row = x[1]              # a view: shares the memory
@@ -53,10 +67,14 @@ class Array(_core.Buffer):
         sizes = shape_tuple(shape)
         count = prod(sizes) * kind._parts
         if count * kind.itemsize > sys.maxsize:
-            raise refused(f"an array of shape {sizes} and dtype {kind} is larger than memory can be",
-                          "use a smaller shape", Status.NO_MEMORY)
+            raise refused(
+                f"an array of shape {sizes} and dtype {kind} is larger than memory can be",
+                "use a smaller shape",
+                Status.NO_MEMORY,
+            )
         return _core.Buffer.__new__(cls, device, kind._type, count, flags, tag, align)._set(
-            kind, sizes)
+            kind, sizes
+        )
 
     def _set(self, kind: DType, shape: tuple[int, ...]) -> Array:
         self._dtype = kind
@@ -129,8 +147,10 @@ class Array(_core.Buffer):
         keys = key if isinstance(key, tuple) else (key,)
         for each in keys:
             if not _is_basic(each):
-                raise TypeError(f"an array of a device is indexed by numbers, slices and `...`, not "
-                                f"by {each!r}. Fix: index a copy, array.numpy()[...]")
+                raise TypeError(
+                    f"an array of a device is indexed by numbers, slices and `...`, not "
+                    f"by {each!r}. Fix: index a copy, array.numpy()[...]"
+                )
         if keys.count(Ellipsis) > 1:
             raise IndexError("an index has one `...` at most")
         named = len(keys) - keys.count(Ellipsis)
@@ -138,7 +158,7 @@ class Array(_core.Buffer):
             raise IndexError(f"{named} indices for an array with {self.ndim} dimensions")
         full = (slice(None),) * (self.ndim - named)
         at = keys.index(Ellipsis) if Ellipsis in keys else len(keys)
-        keys = keys[:at] + full + keys[at + 1:]
+        keys = keys[:at] + full + keys[at + 1 :]
 
         first, gap = 0, False
         shape: list[int] = []
@@ -158,15 +178,20 @@ class Array(_core.Buffer):
             else:
                 index = each.__index__()
                 if not -size <= index < size:
-                    raise IndexError(f"index {index} is outside of dimension {axis} with size {size}")
+                    raise IndexError(
+                        f"index {index} is outside of dimension {axis} with size {size}"
+                    )
                 first += index % size * step
                 gap |= cut and size != 1
         if gap and prod(shape):
             raise refused(
-                f"the elements of this slice, of shape {tuple(shape)} with strides {tuple(strides)}, "
+                f"the elements of this slice, of shape {tuple(shape)} with strides "
+                f"{tuple(strides)}, "
                 "are not one after the other, and a kernel gets one address",
                 "slice the first dimensions only, index inside the kernel, or copy: "
-                "dev.array(array.numpy()[...])", Status.UNSUPPORTED)
+                "dev.array(array.numpy()[...])",
+                Status.UNSUPPORTED,
+            )
         if not prod(shape):
             first = 0
         return self._part(self._dtype, first, tuple(shape))
@@ -174,7 +199,9 @@ class Array(_core.Buffer):
     def __setitem__(self, key, value) -> None:
         part = self[key]
         if isinstance(value, (int, float, complex)):
-            part.fill(value)
+            ticket = part.fill(value)
+            if ticket is not None and self._flags & _VISIBLE:
+                ticket.wait()  # the process may look at the memory next
         else:
             part.copy_from(value)
 
@@ -188,13 +215,17 @@ class Array(_core.Buffer):
         if asked.count(-1) == 1:
             rest = -prod(asked)
             if rest == 0 or self.size % rest:
-                raise refused(f"{self.size} elements have no shape {tuple(asked)}",
-                              "use a shape with the same number of elements")
+                raise refused(
+                    f"{self.size} elements have no shape {tuple(asked)}",
+                    "use a shape with the same number of elements",
+                )
             asked[asked.index(-1)] = self.size // rest
         sizes = shape_tuple(asked)
         if prod(sizes) != self.size:
-            raise refused(f"{self.size} elements have no shape {sizes}",
-                          "use a shape with the same number of elements")
+            raise refused(
+                f"{self.size} elements have no shape {sizes}",
+                "use a shape with the same number of elements",
+            )
         return self._part(self._dtype, 0, sizes)
 
     def ravel(self) -> Array:
@@ -202,14 +233,16 @@ class Array(_core.Buffer):
         return self.reshape(self.size)
 
     def view(self, dtype) -> Array:
-        """The same bytes as elements of another dtype; the last dimension becomes shorter or longer."""
+        """The same bytes as elements of another dtype; the last dimension changes with it."""
         kind = _dtypes.dtype(dtype)
         shape = self._shape or ((1,) if kind.itemsize != self.itemsize else ())
         if shape:
             row = shape[-1] * self.itemsize
             if row % kind.itemsize:
-                raise refused(f"rows of {row} bytes are no whole number of {kind} elements",
-                              "reshape the array first")
+                raise refused(
+                    f"rows of {row} bytes are no whole number of {kind} elements",
+                    "reshape the array first",
+                )
             shape = shape[:-1] + (row // kind.itemsize,)
         return self._part(kind, 0, shape)
 
@@ -234,7 +267,9 @@ class Array(_core.Buffer):
             if source.dtype != self._dtype or source.size != self.size:
                 raise refused(
                     f"cannot copy {source.size} elements of {source.dtype} to {self.size} of "
-                    f"{self._dtype}", "use arrays of the same size and dtype")
+                    f"{self._dtype}",
+                    "use arrays of the same size and dtype",
+                )
             if not self.nbytes:
                 return None
             ticket = self._copy(0, source, 0, self.nbytes)
@@ -255,16 +290,22 @@ class Array(_core.Buffer):
 
         if out is None:
             out = numpy.empty(self._shape, self._dtype.numpy)
-        elif out.shape != self._shape or out.dtype != self._dtype.numpy or not out.flags.c_contiguous:
-            raise refused(f"`out` is not a C-contiguous array of shape {self._shape} and dtype "
-                          f"{self._dtype}", "use numpy.empty(array.shape, array.dtype)")
+        elif (
+            out.shape != self._shape or out.dtype != self._dtype.numpy or not out.flags.c_contiguous
+        ):
+            raise refused(
+                f"`out` is not a C-contiguous array of shape {self._shape} and dtype {self._dtype}",
+                "use numpy.empty(array.shape, array.dtype)",
+            )
         if out.nbytes:
             self._read(0, out.reshape(-1).view(numpy.uint8))
         return out
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
-            raise ValueError("the memory of a device is copied to host memory: numpy.asarray(array)")
+            raise ValueError(
+                "the memory of a device is copied to host memory: numpy.asarray(array)"
+            )
         host = self.numpy()
         return host if dtype is None else host.astype(dtype, copy=False)
 
@@ -325,8 +366,11 @@ class Array(_core.Buffer):
         >>> with x.map("w") as host:
         ...     host[:] = 1
         """
-        flags = {"r": _core.BH_MAP_READ, "rw": _core.BH_MAP_READ | _core.BH_MAP_WRITE,
-                 "w": _core.BH_MAP_WRITE | _core.BH_MAP_DISCARD}.get(mode)
+        flags = {
+            "r": _core.BH_MAP_READ,
+            "rw": _core.BH_MAP_READ | _core.BH_MAP_WRITE,
+            "w": _core.BH_MAP_WRITE | _core.BH_MAP_DISCARD,
+        }.get(mode)
         if flags is None:
             raise refused(f"{mode!r} is not a mode of map()", 'use "r", "rw" or "w"')
         held = _core.managed_map(self, 0, self.nbytes, flags)
@@ -346,8 +390,9 @@ class Array(_core.Buffer):
         """
         import numpy
 
-        return numpy.frombuffer(memoryview(self).cast("B") if self.nbytes else b"",
-                                self._dtype.numpy).reshape(self._shape)
+        return numpy.frombuffer(
+            memoryview(self).cast("B") if self.nbytes else b"", self._dtype.numpy
+        ).reshape(self._shape)
 
     def _dl_type(self):
         if self._dtype.name == "bfloat16":
@@ -363,15 +408,18 @@ class Array(_core.Buffer):
         if not self._flags & _core.BH_BUFFER_SHAREABLE:
             raise BufferError(
                 "this array has no memory of its own that others could map. Fix: allocate it with "
-                "shareable=True: dev.empty(shape, dtype, shareable=True), or copy it with .numpy()")
+                "shareable=True: dev.empty(shape, dtype, shareable=True), or copy it with .numpy()"
+            )
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         self._need_shareable()
         if copy:
             raise BufferError("__dlpack__ does not copy. Fix: array.copy()")
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
-            raise BufferError(f"the array is on DLPack device {self.__dlpack_device__()}, not on "
-                              f"{tuple(dl_device)}. Fix: copy it with .numpy()")
+            raise BufferError(
+                f"the array is on DLPack device {self.__dlpack_device__()}, not on "
+                f"{tuple(dl_device)}. Fix: copy it with .numpy()"
+            )
         code, bits = self._dl_type()
         versioned = max_version is not None and max_version[0] >= 1
         return _core.dlpack_export(self, self._shape, self._dtype._parts, versioned, code, bits)
@@ -385,11 +433,18 @@ class Array(_core.Buffer):
     @property
     def __cuda_array_interface__(self):
         if self.device.kind != "cuda" or not self._flags & _core.BH_BUFFER_SHAREABLE:
-            raise AttributeError("__cuda_array_interface__: not a shareable array of a GPU. Fix: "
-                                 "dev.empty(shape, dtype, shareable=True) on a GPU")
+            raise AttributeError(
+                "__cuda_array_interface__: not a shareable array of a GPU. Fix: "
+                "dev.empty(shape, dtype, shareable=True) on a GPU"
+            )
         address = _core.cuda_address(self)[0] if self.nbytes else 0
-        return {"shape": self._shape, "typestr": self._dtype.numpy.str, "data": (address, False),
-                "version": 3, "strides": None}
+        return {
+            "shape": self._shape,
+            "typestr": self._dtype.numpy.str,
+            "data": (address, False),
+            "version": 3,
+            "strides": None,
+        }
 
     def export(self) -> tuple[int, int, bytes]:
         """Two descriptors, which the caller closes, and a token: for ``dev.from_export()``, also in
@@ -416,8 +471,10 @@ def _host_bytes(source, kind: DType, shape):
     """What can be written to the device: bytes of `source` as elements of `kind`."""
     if isinstance(source, (bytes, bytearray)):
         if len(source) != prod(shape) * kind.itemsize:
-            raise refused(f"{len(source)} bytes are not the {prod(shape) * kind.itemsize} of the array",
-                          "pass as many bytes as array.nbytes")
+            raise refused(
+                f"{len(source)} bytes are not the {prod(shape) * kind.itemsize} of the array",
+                "pass as many bytes as array.nbytes",
+            )
         return source
     try:
         view = memoryview(source)
@@ -433,9 +490,12 @@ def _host_bytes(source, kind: DType, shape):
     if host.dtype.hasobject and host.dtype != kind.numpy:
         raise refused(f"{type(source).__name__} is no array of numbers", "pass numbers")
     if not numpy.can_cast(host.dtype, kind.numpy, "same_kind") and not isinstance(
-            source, (list, tuple, int, float)):
-        raise refused(f"elements of {host.dtype} do not become {kind} without loss",
-                      f"convert them: x.astype({kind.name!r})")
+        source, (list, tuple, int, float)
+    ):
+        raise refused(
+            f"elements of {host.dtype} do not become {kind} without loss",
+            f"convert them: x.astype({kind.name!r})",
+        )
     host = numpy.ascontiguousarray(numpy.broadcast_to(host, shape), dtype=kind.numpy)
     return host.reshape(-1).view(numpy.uint8)
 
@@ -476,6 +536,8 @@ def allocation_flags(zero=False, **kinds) -> int:
     flags = _core.BH_BUFFER_ZERO if zero else 0
     for name, wanted in kinds.items():
         if name not in _ALLOCATION:
-            raise TypeError(f"an allocation has no option {name!r}. Fix: use shareable, tag or align")
+            raise TypeError(
+                f"an allocation has no option {name!r}. Fix: use shareable, tag or align"
+            )
         flags |= _ALLOCATION[name] if wanted else 0
     return flags

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""@bulkhead.kernel: CUDA source in a function's docstring or in a file, compiled when it is used."""
+"""@bulkhead.kernel: CUDA source in a docstring or in a file, compiled when it is used."""
+
 from __future__ import annotations
 
 import os
@@ -11,7 +12,7 @@ from ._errors import refused
 
 
 class SourceKernel:
-    """A kernel from source, for every device: it is compiled for a device at its first launch there.
+    """A kernel from source, for every device: compiled for a device at its first launch there.
 
     The device is the one that the arrays among the arguments belong to.
     """
@@ -31,18 +32,21 @@ class SourceKernel:
             return kernel
         with self._lock:
             if self not in kernels:
-                compile_it = (device.compile_file if isinstance(self._source, os.PathLike)
-                              else device.compile)
+                compile_it = (
+                    device.compile_file if isinstance(self._source, os.PathLike) else device.compile
+                )
                 kernels[self] = compile_it(self._source, **self._options)[self.__name__]
             return kernels[self]
 
     def __getitem__(self, shape):
         return lambda *arguments, **options: self._launch(
-            lambda kernel: kernel[shape], arguments, options)
+            lambda kernel: kernel[shape], arguments, options
+        )
 
     def forall(self, threads: int, block: int = 256, shared: int = 0):
         return lambda *arguments, **options: self._launch(
-            lambda kernel: kernel.forall(threads, block, shared), arguments, options)
+            lambda kernel: kernel.forall(threads, block, shared), arguments, options
+        )
 
     def _launch(self, launcher, arguments, options):
         for each in arguments:
@@ -50,8 +54,10 @@ class SourceKernel:
                 each = each.array
             if isinstance(each, _core.Buffer):
                 return launcher(self.on(each.device))(*arguments, **options)
-        raise refused(f"no argument of kernel \"{self.__name__}\" is an array, so that its device is "
-                      "not known", f"say which: {self.__name__}.on(device)[grid, block](...)")
+        raise refused(
+            f'no argument of kernel "{self.__name__}" is an array, so that its device is not known',
+            f"say which: {self.__name__}.on(device)[grid, block](...)",
+        )
 
     def __call__(self, *arguments, **options):
         raise TypeError(f"say how many threads run it: {self.__name__}[grid, block](...)")
@@ -73,8 +79,9 @@ def kernel(function=None, *, file=None, name: str | None = None, **options):
     ...     '''
     >>> twice.forall(x.size)(x, x.size).wait()
 
-    With ``file="kernels.cu"`` the source is in a file, relative to the one where this stands; `name`
-    is the kernel's name if it is not the function's. Other keywords are those of ``dev.compile()``.
+    With ``file="kernels.cu"`` the source is in a file, relative to the one where this stands;
+    `name` is the kernel's name if it is not the function's. Other keywords are those of
+    ``dev.compile()``.
     """
     caller = sys._getframe(1).f_globals.get("__file__")
 
@@ -86,8 +93,10 @@ def kernel(function=None, *, file=None, name: str | None = None, **options):
 
             return SourceKernel(title, Path(folder, file), options, function.__doc__)
         if not function.__doc__ or "__global__" not in function.__doc__:
-            raise refused(f"the docstring of {function.__name__}() has no __global__ function",
-                          "write the CUDA C++ source there, or use @bulkhead.kernel(file=...)")
+            raise refused(
+                f"the docstring of {function.__name__}() has no __global__ function",
+                "write the CUDA C++ source there, or use @bulkhead.kernel(file=...)",
+            )
         return SourceKernel(title, function.__doc__, options, function.__doc__)
 
     return make if function is None else make(function)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices and lanes."""
+
 from __future__ import annotations
 
 import os
@@ -10,19 +11,38 @@ from ._array import Array
 from ._errors import Error, Status, refused
 from ._kernel import Module
 
-_EXECUTORS = {None: _core.BH_EXECUTE_DEFAULT, "interp": _core.BH_EXECUTE_INTERPRETER,
-              "jit": _core.BH_EXECUTE_JIT, "auto": _core.BH_EXECUTE_AUTO}
+_EXECUTORS = {
+    None: _core.BH_EXECUTE_DEFAULT,
+    "interp": _core.BH_EXECUTE_INTERPRETER,
+    "jit": _core.BH_EXECUTE_JIT,
+    "auto": _core.BH_EXECUTE_AUTO,
+}
 _SANDBOX = {None: _core.BH_SANDBOX_DEFAULT, False: _core.BH_SANDBOX_OFF, True: _core.BH_SANDBOX_ON}
-_COMPILERS = {"auto": _core.BH_COMPILER_AUTO, "nvrtc": _core.BH_COMPILER_NVRTC,
-              "clang": _core.BH_COMPILER_CLANG}
-_STATES = {_core.BH_HEALTH_OK: "ok", _core.BH_HEALTH_DEGRADED: "degraded",
-           _core.BH_HEALTH_REPLACING: "replacing", _core.BH_HEALTH_STOPPED: "stopped",
-           _core.BH_HEALTH_CLOSING: "closing"}
-_LOSSES = {_core.BH_LOSS_FAULT: "fault", _core.BH_LOSS_DEADLINE: "deadline",
-           _core.BH_LOSS_LOST: "lost", _core.BH_LOSS_STUCK: "stuck",
-           _core.BH_LOSS_NO_MEMORY: "no memory", _core.BH_LOSS_BROKEN: "broken"}
-_EVENTS = {"loss": _core.BH_EVENT_LOSS, "health": _core.BH_EVENT_HEALTH,
-           "print": _core.BH_EVENT_PRINT}
+_COMPILERS = {
+    "auto": _core.BH_COMPILER_AUTO,
+    "nvrtc": _core.BH_COMPILER_NVRTC,
+    "clang": _core.BH_COMPILER_CLANG,
+}
+_STATES = {
+    _core.BH_HEALTH_OK: "ok",
+    _core.BH_HEALTH_DEGRADED: "degraded",
+    _core.BH_HEALTH_REPLACING: "replacing",
+    _core.BH_HEALTH_STOPPED: "stopped",
+    _core.BH_HEALTH_CLOSING: "closing",
+}
+_LOSSES = {
+    _core.BH_LOSS_FAULT: "fault",
+    _core.BH_LOSS_DEADLINE: "deadline",
+    _core.BH_LOSS_LOST: "lost",
+    _core.BH_LOSS_STUCK: "stuck",
+    _core.BH_LOSS_NO_MEMORY: "no memory",
+    _core.BH_LOSS_BROKEN: "broken",
+}
+_EVENTS = {
+    "loss": _core.BH_EVENT_LOSS,
+    "health": _core.BH_EVENT_HEALTH,
+    "print": _core.BH_EVENT_PRINT,
+}
 
 
 def _ns(seconds) -> int:
@@ -121,21 +141,24 @@ class Device(_core.Device):
 
     # ---- arrays
 
-    def array(self, source, dtype=None, *, tag: str | None = None, align: int = 0,
-              **kinds) -> Array:
+    def array(
+        self, source, dtype=None, *, tag: str | None = None, align: int = 0, **kinds
+    ) -> Array:
         """A new array with a copy of `source`: a NumPy array, a list, a number, a buffer.
 
         With ``shareable=True`` other processes and libraries can map its memory.
         """
         return _array.from_host(self, source, dtype, _array.allocation_flags(**kinds), tag, align)
 
-    def empty(self, shape, dtype="float32", *, tag: str | None = None, align: int = 0,
-              **kinds) -> Array:
+    def empty(
+        self, shape, dtype="float32", *, tag: str | None = None, align: int = 0, **kinds
+    ) -> Array:
         """A new array with undefined contents. See ``array()`` for the keywords."""
         return Array._allocate(self, shape, dtype, _array.allocation_flags(**kinds), tag, align)
 
-    def zeros(self, shape, dtype="float32", *, tag: str | None = None, align: int = 0,
-              **kinds) -> Array:
+    def zeros(
+        self, shape, dtype="float32", *, tag: str | None = None, align: int = 0, **kinds
+    ) -> Array:
         """A new array of zeros."""
         flags = _array.allocation_flags(zero=True, **kinds)
         return Array._allocate(self, shape, dtype, flags, tag, align)
@@ -146,8 +169,9 @@ class Device(_core.Device):
         made.fill(value)
         return made
 
-    def managed(self, shape, dtype="float32", *, transparent: bool = True,
-                tag: str | None = None) -> Array:
+    def managed(
+        self, shape, dtype="float32", *, transparent: bool = True, tag: str | None = None
+    ) -> Array:
         """A new array that this process sees, too, at the same address as kernels.
 
         >>> x = dev.managed(1000, "float32")
@@ -174,7 +198,7 @@ class Device(_core.Device):
         return made._set(kind, shape)
 
     def from_export(self, memory: int, page: int, token: bytes, shape=None, dtype=None) -> Array:
-        """The array that ``array.export()`` described, in this or another process: the same memory."""
+        """The array that ``array.export()`` described, also in another process: the same memory."""
         made = Array._adopt(self, _core.share_import(self, memory, page, token))
         kind = _dtypes.of_type(made._type)
         made._set(kind, (made.nbytes // kind.itemsize,))
@@ -184,12 +208,28 @@ class Device(_core.Device):
 
     # ---- code
 
-    def compile(self, source: str, *, names=(), name: str | None = None, defines=(),
-                include_paths=(), headers=None, standard: int = 0, arch: str | None = None,
-                compiler: str = "auto", max_registers: int = 0, fast_math: bool = False,
-                flush_denormals: bool = False, line_info: bool = False, debug: bool = False,
-                cache: bool = True, cache_dir: str | None = None, extra=(),
-                timeout: float | None = None) -> Module:
+    def compile(
+        self,
+        source: str,
+        *,
+        names=(),
+        name: str | None = None,
+        defines=(),
+        include_paths=(),
+        headers=None,
+        standard: int = 0,
+        arch: str | None = None,
+        compiler: str = "auto",
+        max_registers: int = 0,
+        fast_math: bool = False,
+        flush_denormals: bool = False,
+        line_info: bool = False,
+        debug: bool = False,
+        cache: bool = True,
+        cache_dir: str | None = None,
+        extra=(),
+        timeout: float | None = None,
+    ) -> Module:
         """Compiles CUDA C++ and loads it. CompileError has the compiler's output in ``log``.
 
         Kernels are found by the names they have in the source; of a template, pass the instances in
@@ -202,18 +242,39 @@ class Device(_core.Device):
         """
         if isinstance(defines, dict):
             defines = [key if value is None else f"{key}={value}" for key, value in defines.items()]
-        flags = sum(bit for bit, wanted in (
-            (_core.BH_COMPILE_FAST_MATH, fast_math),
-            (_core.BH_COMPILE_FLUSH_DENORMALS, flush_denormals),
-            (_core.BH_COMPILE_LINE_INFO, line_info), (_core.BH_COMPILE_DEBUG, debug),
-            (_core.BH_COMPILE_NO_CACHE, not cache)) if wanted)
+        flags = sum(
+            bit
+            for bit, wanted in (
+                (_core.BH_COMPILE_FAST_MATH, fast_math),
+                (_core.BH_COMPILE_FLUSH_DENORMALS, flush_denormals),
+                (_core.BH_COMPILE_LINE_INFO, line_info),
+                (_core.BH_COMPILE_DEBUG, debug),
+                (_core.BH_COMPILE_NO_CACHE, not cache),
+            )
+            if wanted
+        )
         if compiler not in _COMPILERS:
             raise refused(f"there is no compiler {compiler!r}", 'use "auto", "nvrtc" or "clang"')
         headers = dict(headers or {})
         handle = _core.module_compile(
-            self, source, flags, _COMPILERS[compiler], _core.BH_OUTPUT_AUTO, arch, name, standard,
-            max_registers, list(defines), [os.fspath(path) for path in include_paths],
-            list(headers), list(headers.values()), list(names), list(extra), _ns(timeout), cache_dir)
+            self,
+            source,
+            flags,
+            _COMPILERS[compiler],
+            _core.BH_OUTPUT_AUTO,
+            arch,
+            name,
+            standard,
+            max_registers,
+            list(defines),
+            [os.fspath(path) for path in include_paths],
+            list(headers),
+            list(headers.values()),
+            list(names),
+            list(extra),
+            _ns(timeout),
+            cache_dir,
+        )
         return Module(self, handle, source=source)
 
     def compile_file(self, path, **options) -> Module:
@@ -228,15 +289,18 @@ class Device(_core.Device):
         >>> dev.load("saxpy.ptx")["saxpy"]
         """
         if isinstance(image, os.PathLike) or (
-                isinstance(image, str) and "\n" not in image and ".version" not in image):
+            isinstance(image, str) and "\n" not in image and ".version" not in image
+        ):
             path = os.fspath(image)
             try:
                 with open_file(path, "rb") as file:
                     image = file.read()
             except OSError as problem:
-                raise refused(f"cannot read {path!r}: {problem.strerror}",
-                              "pass a file that exists, or the PTX itself",
-                              Status.NOT_FOUND) from None
+                raise refused(
+                    f"cannot read {path!r}: {problem.strerror}",
+                    "pass a file that exists, or the PTX itself",
+                    Status.NOT_FOUND,
+                ) from None
         data = image.encode() if isinstance(image, str) else bytes(image)
         return Module(self, _core.module_load(self, data), image=data)
 
@@ -260,7 +324,7 @@ class Device(_core.Device):
 
     @property
     def kind(self) -> str:
-        """"cpu" or "cuda"."""
+        """ "cpu" or "cuda"."""
         return self.info()["kind"]
 
     def info(self) -> dict:
@@ -288,7 +352,7 @@ class Device(_core.Device):
         return self._tags()
 
     def set_memory_limit(self, limit: int, tag: str | None = None) -> None:
-        """The most bytes that arrays with this tag may have, without one the device; 0: no limit."""
+        """The most bytes of arrays with this tag, without one of the device; 0: no limit."""
         self._set_limit(tag, limit)
 
     def trim(self, keep: int = 0) -> int:
@@ -307,8 +371,11 @@ class Device(_core.Device):
     def unseen_failures(self) -> list[dict]:
         """The latest losses that kernels caused and no ticket has told of: of launches that were
         not waited for."""
-        return [loss for loss in self.losses()
-                if loss["kind"] in ("fault", "deadline") and loss["generation"] not in self._seen]
+        return [
+            loss
+            for loss in self.losses()
+            if loss["kind"] in ("fault", "deadline") and loss["generation"] not in self._seen
+        ]
 
     def report(self, loss: int = 0) -> str:
         """What is known of a loss, as text; 0: the latest."""
@@ -364,15 +431,30 @@ class Device(_core.Device):
 open_file = open
 
 
-def open(device: str = "auto", *, check: bool = False, guard: bool = False,  # noqa: A001
-         deadline: float | None = None, executor: str | None = None, standby: bool = True,
-         standbys: int = 0, restart_limit: int = 0, restart_window: float | None = None,
-         quarantine_after: int = 0, memory_limit: int = 0, queue_length: int = 0,
-         close_timeout: float | None = None, stuck_timeout: float | None = None,
-         wait_spin: float | None = None, worker_spin: float | None = None,
-         report_dir: str | os.PathLike | None = None, sandbox: bool | None = None,
-         worker_dir: str | os.PathLike | None = None, core_dumps: bool = False,
-         print=_print) -> Device:  # noqa: A002
+def open(
+    device: str = "auto",
+    *,
+    check: bool = False,
+    guard: bool = False,  # noqa: A001
+    deadline: float | None = None,
+    executor: str | None = None,
+    standby: bool = True,
+    standbys: int = 0,
+    restart_limit: int = 0,
+    restart_window: float | None = None,
+    quarantine_after: int = 0,
+    memory_limit: int = 0,
+    queue_length: int = 0,
+    close_timeout: float | None = None,
+    stuck_timeout: float | None = None,
+    wait_spin: float | None = None,
+    worker_spin: float | None = None,
+    report_dir: str | os.PathLike | None = None,
+    sandbox: bool | None = None,
+    worker_dir: str | os.PathLike | None = None,
+    core_dumps: bool = False,
+    print=_print,
+) -> Device:  # noqa: A002
     """Opens a device: starts a worker process for it, and a standby.
 
     >>> dev = bulkhead.open()               # a GPU if there is one, otherwise the CPU
@@ -387,23 +469,41 @@ def open(device: str = "auto", *, check: bool = False, guard: bool = False,  # n
     deadline : seconds that a kernel may run; a launch may say otherwise.
     executor : who runs kernels on the CPU device: "interp", "jit" or "auto".
     standby, standbys : whether a standby worker is kept, and how many.
-    restart_limit, restart_window, quarantine_after : when the device stops, when a kernel is refused.
+    restart_limit, restart_window : when a device stops.
+    quarantine_after : when a kernel is refused.
     print : called with what kernels print; None drops it. The default writes to sys.stdout.
     """
     if executor not in _EXECUTORS:
         raise refused(f"there is no executor {executor!r}", 'use "interp", "jit" or "auto"')
-    flags = sum(bit for bit, wanted in (
-        (_core.BH_DEVICE_CHECK, check), (_core.BH_DEVICE_GUARD, guard),
-        (_core.BH_DEVICE_NO_STANDBY, not standby), (_core.BH_DEVICE_CORE_DUMPS, core_dumps)) if wanted)
+    flags = sum(
+        bit
+        for bit, wanted in (
+            (_core.BH_DEVICE_CHECK, check),
+            (_core.BH_DEVICE_GUARD, guard),
+            (_core.BH_DEVICE_NO_STANDBY, not standby),
+            (_core.BH_DEVICE_CORE_DUMPS, core_dumps),
+        )
+        if wanted
+    )
     made = Device(
-        device, flags=flags, worker_dir=None if worker_dir is None else os.fspath(worker_dir),
-        restart_window_ns=_ns(restart_window), restart_limit=restart_limit,
-        quarantine_after=quarantine_after, deadline_ns=_ns(deadline), wait_spin_ns=_ns(wait_spin),
-        worker_spin_ns=_ns(worker_spin), close_timeout_ns=_ns(close_timeout),
-        memory_limit=memory_limit, queue_length=queue_length, standbys=standbys,
+        device,
+        flags=flags,
+        worker_dir=None if worker_dir is None else os.fspath(worker_dir),
+        restart_window_ns=_ns(restart_window),
+        restart_limit=restart_limit,
+        quarantine_after=quarantine_after,
+        deadline_ns=_ns(deadline),
+        wait_spin_ns=_ns(wait_spin),
+        worker_spin_ns=_ns(worker_spin),
+        close_timeout_ns=_ns(close_timeout),
+        memory_limit=memory_limit,
+        queue_length=queue_length,
+        standbys=standbys,
         stuck_timeout_ns=_ns(stuck_timeout),
         report_dir=None if report_dir is None else os.fspath(report_dir),
-        sandbox=_SANDBOX[sandbox], executor=_EXECUTORS[executor])
+        sandbox=_SANDBOX[sandbox],
+        executor=_EXECUTORS[executor],
+    )
     if print is not None:
         _core.watch_open(made, _core.BH_EVENT_PRINT, lambda kind, text: print(text))
     return made
@@ -430,8 +530,12 @@ def set_log(function, level: str = "warning") -> None:
 
     It may run on any thread and must not wait for work.
     """
-    names = {"error": _core.BH_LOG_ERROR, "warning": _core.BH_LOG_WARNING,
-             "info": _core.BH_LOG_INFO, "debug": _core.BH_LOG_DEBUG}
+    names = {
+        "error": _core.BH_LOG_ERROR,
+        "warning": _core.BH_LOG_WARNING,
+        "info": _core.BH_LOG_INFO,
+        "debug": _core.BH_LOG_DEBUG,
+    }
     if level not in names:
         raise refused(f"{level!r} is no level", 'use "error", "warning", "info" or "debug"')
     if function is None:
@@ -441,4 +545,14 @@ def set_log(function, level: str = "warning") -> None:
     _core.set_log(lambda number, text: function(texts.get(number, str(number)), text), names[level])
 
 
-__all__ = ["Device", "Lane", "Watch", "open", "devices", "compilers", "wait_all", "set_log", "Error"]
+__all__ = [
+    "Device",
+    "Lane",
+    "Watch",
+    "open",
+    "devices",
+    "compilers",
+    "wait_all",
+    "set_log",
+    "Error",
+]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types, by the names that NumPy has for them. NumPy itself is imported when it is needed."""
+"""Element types, by the names that NumPy has for them. NumPy is imported when it is needed."""
+
 from __future__ import annotations
 
 import struct
@@ -60,8 +61,10 @@ class DType:
                 return struct.pack("=" + self._format, value)
             except (struct.error, TypeError, OverflowError) as problem:
                 if isinstance(value, (int, float)):
-                    raise refused(f"{value!r} is not a value of {self.name}: {problem}",
-                                  "pass a number that the dtype can hold") from None
+                    raise refused(
+                        f"{value!r} is not a value of {self.name}: {problem}",
+                        "pass a number that the dtype can hold",
+                    ) from None
         import numpy
 
         return numpy.asarray(value, dtype=self.numpy).tobytes()
@@ -110,11 +113,39 @@ float64 = DType("float64", 8, _core.BH_F64, 1, "d")
 complex64 = DType("complex64", 8, _core.BH_F32, 2, "Zf")
 complex128 = DType("complex128", 16, _core.BH_F64, 2, "Zd")
 
-_ALL = (bool_, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32,
-        float64, complex64, complex128)
+_ALL = (
+    bool_,
+    int8,
+    uint8,
+    int16,
+    uint16,
+    int32,
+    uint32,
+    int64,
+    uint64,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+)
 _NAMES = {each.name: each for each in _ALL}
-_NAMES.update(i8=int8, u8=uint8, i16=int16, u16=uint16, i32=int32, u32=uint32, i64=int64, u64=uint64,
-              f16=float16, bf16=bfloat16, f32=float32, f64=float64, bool_=bool_)
+_NAMES.update(
+    i8=int8,
+    u8=uint8,
+    i16=int16,
+    u16=uint16,
+    i32=int32,
+    u32=uint32,
+    i64=int64,
+    u64=uint64,
+    f16=float16,
+    bf16=bfloat16,
+    f32=float32,
+    f64=float64,
+    bool_=bool_,
+)
 _PYTHON = {float: float64, int: int64, bool: bool_, complex: complex128}
 _BY_TYPE = {each._type: each for each in reversed(_ALL) if each._parts == 1 and each is not bool_}
 #: Formats of memoryviews, in this machine's byte order.
@@ -149,11 +180,15 @@ def dtype(what) -> DType:
     if real.name in _NAMES and real.isnative:
         return _NAMES[real.name]
     if not real.isnative:
-        raise refused(f"elements of dtype {real.str!r} are in the other byte order; kernels read "
-                      "this machine's",
-                      f"use {real.newbyteorder('=').str!r}: array.astype(dtype)")
+        raise refused(
+            f"elements of dtype {real.str!r} are in the other byte order; kernels read "
+            "this machine's",
+            f"use {real.newbyteorder('=').str!r}: array.astype(dtype)",
+        )
     if real.hasobject or real.itemsize == 0 or real.kind not in "V":
-        raise refused(f"a device has no elements of dtype {real}",
-                      "use bool, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, "
-                      "complex64, complex128, or a structured dtype of these")
+        raise refused(
+            f"a device has no elements of dtype {real}",
+            "use bool, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, "
+            "complex64, complex128, or a structured dtype of these",
+        )
     return DType(str(real), real.itemsize, _core.BH_U8, real.itemsize, "B", real)

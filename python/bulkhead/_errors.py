@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of the library as exceptions, one class for each status."""
+
 from __future__ import annotations
 
 import builtins
@@ -198,8 +199,20 @@ _KINDS = {
 }
 
 
-def make(status, message, fix="", kernel="", certain=False, device_code=0, device_name="",
-         generation=0, reason="", requested=0, limit=0, ticket=None):
+def make(
+    status,
+    message,
+    fix="",
+    kernel="",
+    certain=False,
+    device_code=0,
+    device_name="",
+    generation=0,
+    reason="",
+    requested=0,
+    limit=0,
+    ticket=None,
+):
     """The exception for an error of the library. The extension calls it."""
     error = _KINDS.get(status, Error)(message)
     error.status = Status(status) if status in _KINDS else status

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules and kernels."""
+
 from __future__ import annotations
 
 from . import _core, _signature
@@ -40,8 +41,10 @@ class Kernel(_core.Kernel):
         _core.kernel_pardon(self._handle)
 
     def __call__(self, *args, **kwargs):
-        raise TypeError(f"say how many threads run it: {self.name}[grid, block](...) or "
-                        f"{self.name}.forall(n)(...)")
+        raise TypeError(
+            f"say how many threads run it: {self.name}[grid, block](...) or "
+            f"{self.name}.forall(n)(...)"
+        )
 
     def __repr__(self) -> str:
         return f"<bulkhead.Kernel {self.name}({', '.join(self.parameters)})>"
@@ -124,12 +127,16 @@ class Module:
         sizes = [_core.kernel_param(handle, i) for i in range(info["param_count"])]
         if signature is not None:
             known = _signature.parse_parameters(signature)
-            if known is None or len(known) != len(sizes) or any(
-                    each[3] not in (0, size) for each, (size, _) in zip(known, sizes)):
+            if (
+                known is None
+                or len(known) != len(sizes)
+                or any(each[3] not in (0, size) for each, (size, _) in zip(known, sizes))
+            ):
                 raise refused(
-                    f"the signature ({signature}) does not fit kernel \"{name}\", whose parameters "
+                    f'the signature ({signature}) does not fit kernel "{name}", whose parameters '
                     f"have {[size for size, _ in sizes]} bytes",
-                    "write the parameter list as in C, with plain types")
+                    "write the parameter list as in C, with plain types",
+                )
         else:
             known = self._parameters(name, info["name"])
         kernel = Kernel(self.device, self, handle, name, _signature.settle(known, sizes))
@@ -163,7 +170,7 @@ class Module:
             _core.binary_release(binary)
 
     def write(self, variable: str, data, offset: int = 0) -> None:
-        """Sets a ``__device__`` or ``__constant__`` variable from anything with the buffer protocol."""
+        """Sets a ``__device__`` or ``__constant__`` variable from bytes or a NumPy array."""
         self._need()
         _core.global_write(self._handle, variable, offset, data)
 
@@ -208,4 +215,3 @@ class Module:
 
     def __reduce_ex__(self, protocol):
         raise TypeError("a module cannot be pickled. Fix: pickle its source or module.image()")
-

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work that is checked once and submitted many times: prepared launches and sequences."""
+
 from __future__ import annotations
 
 from . import _core
@@ -79,8 +80,10 @@ class Sequence:
     def copy(self, target: Array, source: Array) -> int:
         """Records a copy of all of `source` to `target`."""
         if target.nbytes != source.nbytes:
-            raise refused(f"cannot copy {source.nbytes} bytes to {target.nbytes}",
-                          "use arrays of the same size")
+            raise refused(
+                f"cannot copy {source.nbytes} bytes to {target.nbytes}",
+                "use arrays of the same size",
+            )
         return _core.sequence_copy(self._need(), target, source)
 
     def fill(self, target: Array, value) -> int:
@@ -102,8 +105,14 @@ class Sequence:
         """Uses `array` from now on wherever `recorded` was recorded."""
         _core.sequence_bind(self._need(), recorded._handle, array)
 
-    def submit(self, *, repeat: int = 1, deadline: float | None = None, idempotent: bool = False,
-               after=None) -> _core.Ticket:
+    def submit(
+        self,
+        *,
+        repeat: int = 1,
+        deadline: float | None = None,
+        idempotent: bool = False,
+        after=None,
+    ) -> _core.Ticket:
         """Submits all of it to the current lane."""
         return _core.sequence_submit(self._need(), self.device, repeat, deadline, idempotent, after)
 

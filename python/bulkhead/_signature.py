@@ -4,6 +4,7 @@
 A parameter becomes the tuple that _core.Kernel takes: (form, access, element type, bytes, index of
 the parameter that counts the elements or -1, bytes of an element, text).
 """
+
 from __future__ import annotations
 
 import re
@@ -11,40 +12,87 @@ import re
 from . import _core
 
 _SCALARS = {
-    "bool": ("b", 1), "char": ("i", 1), "signed char": ("i", 1), "unsigned char": ("u", 1),
-    "short": ("i", 2), "unsigned short": ("u", 2), "int": ("i", 4), "unsigned int": ("u", 4),
-    "long": ("i", 8), "unsigned long": ("u", 8), "long long": ("i", 8),
-    "unsigned long long": ("u", 8), "int8_t": ("i", 1), "uint8_t": ("u", 1), "int16_t": ("i", 2),
-    "uint16_t": ("u", 2), "int32_t": ("i", 4), "uint32_t": ("u", 4), "int64_t": ("i", 8),
-    "uint64_t": ("u", 8), "size_t": ("u", 8), "ptrdiff_t": ("i", 8), "intptr_t": ("i", 8),
-    "uintptr_t": ("u", 8), "float": ("f", 4), "double": ("f", 8), "half": ("f", 2),
-    "__half": ("f", 2), "uint": ("u", 4), "uchar": ("u", 1), "ushort": ("u", 2), "ulong": ("u", 8),
+    "bool": ("b", 1),
+    "char": ("i", 1),
+    "signed char": ("i", 1),
+    "unsigned char": ("u", 1),
+    "short": ("i", 2),
+    "unsigned short": ("u", 2),
+    "int": ("i", 4),
+    "unsigned int": ("u", 4),
+    "long": ("i", 8),
+    "unsigned long": ("u", 8),
+    "long long": ("i", 8),
+    "unsigned long long": ("u", 8),
+    "int8_t": ("i", 1),
+    "uint8_t": ("u", 1),
+    "int16_t": ("i", 2),
+    "uint16_t": ("u", 2),
+    "int32_t": ("i", 4),
+    "uint32_t": ("u", 4),
+    "int64_t": ("i", 8),
+    "uint64_t": ("u", 8),
+    "size_t": ("u", 8),
+    "ptrdiff_t": ("i", 8),
+    "intptr_t": ("i", 8),
+    "uintptr_t": ("u", 8),
+    "float": ("f", 4),
+    "double": ("f", 8),
+    "half": ("f", 2),
+    "__half": ("f", 2),
+    "uint": ("u", 4),
+    "uchar": ("u", 1),
+    "ushort": ("u", 2),
+    "ulong": ("u", 8),
 }
 _ELEMENTS = {
-    ("i", 1): _core.BH_I8, ("u", 1): _core.BH_U8, ("b", 1): _core.BH_U8, ("i", 2): _core.BH_I16,
-    ("u", 2): _core.BH_U16, ("i", 4): _core.BH_I32, ("u", 4): _core.BH_U32, ("i", 8): _core.BH_I64,
-    ("u", 8): _core.BH_U64, ("f", 2): _core.BH_F16, ("f", 4): _core.BH_F32, ("f", 8): _core.BH_F64,
+    ("i", 1): _core.BH_I8,
+    ("u", 1): _core.BH_U8,
+    ("b", 1): _core.BH_U8,
+    ("i", 2): _core.BH_I16,
+    ("u", 2): _core.BH_U16,
+    ("i", 4): _core.BH_I32,
+    ("u", 4): _core.BH_U32,
+    ("i", 8): _core.BH_I64,
+    ("u", 8): _core.BH_U64,
+    ("f", 2): _core.BH_F16,
+    ("f", 4): _core.BH_F32,
+    ("f", 8): _core.BH_F64,
 }
 _OTHERS = {  # types that arrays have and numbers do not
-    "__nv_bfloat16": (_core.BH_BF16, 2), "nv_bfloat16": (_core.BH_BF16, 2),
-    "cuFloatComplex": (_core.BH_F32, 8), "cuComplex": (_core.BH_F32, 8),
+    "__nv_bfloat16": (_core.BH_BF16, 2),
+    "nv_bfloat16": (_core.BH_BF16, 2),
+    "cuFloatComplex": (_core.BH_F32, 8),
+    "cuComplex": (_core.BH_F32, 8),
     "cuDoubleComplex": (_core.BH_F64, 16),
 }
-for _name, _element, _size in (("char", _core.BH_I8, 1), ("uchar", _core.BH_U8, 1),
-                               ("short", _core.BH_I16, 2), ("ushort", _core.BH_U16, 2),
-                               ("int", _core.BH_I32, 4), ("uint", _core.BH_U32, 4),
-                               ("float", _core.BH_F32, 4), ("double", _core.BH_F64, 8)):
+for _name, _element, _size in (
+    ("char", _core.BH_I8, 1),
+    ("uchar", _core.BH_U8, 1),
+    ("short", _core.BH_I16, 2),
+    ("ushort", _core.BH_U16, 2),
+    ("int", _core.BH_I32, 4),
+    ("uint", _core.BH_U32, 4),
+    ("float", _core.BH_F32, 4),
+    ("double", _core.BH_F64, 8),
+):
     for _lanes in (2, 3, 4):
         _OTHERS[f"{_name}{_lanes}"] = (_element, _size * _lanes)
 
-_NOISE = re.compile(r"\b(__restrict__|__restrict|restrict|__grid_constant__|register|volatile"
-                    r"|struct|typename)\b|std::|cuda::std::")
+_NOISE = re.compile(
+    r"\b(__restrict__|__restrict|restrict|__grid_constant__|register|volatile"
+    r"|struct|typename)\b|std::|cuda::std::"
+)
 
 
 def _plain(text):
     """Source without comments, strings and preprocessor lines."""
-    text = re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', lambda m: m[0] if m[0] == '"C"' else " ",
-                  text, flags=re.S)
+    text = re.sub(
+        r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"',
+        lambda m: m[0] if m[0] == '"C"' else " ",
+        text,
+        flags=re.S,
+    )
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", " ", text, flags=re.M)
 
 
@@ -116,8 +164,13 @@ def parse_parameters(text):
                 element, size = _ELEMENTS[_SCALARS[base]], _SCALARS[base][1]
             elif stars == 1 and base in _OTHERS:
                 element, size = _OTHERS[base]
-            access = (_core.BH_ACCESS_OUT if is_out else
-                      _core.BH_ACCESS_IN if "const" in pointee else _core.BH_ACCESS_INOUT)
+            access = (
+                _core.BH_ACCESS_OUT
+                if is_out
+                else _core.BH_ACCESS_IN
+                if "const" in pointee
+                else _core.BH_ACCESS_INOUT
+            )
             at = names.index(count) if count in names and count else -1
             result.append(("p", access, element, 8, at, size, label))
             continue
@@ -153,7 +206,7 @@ def from_source(source):
                 at = end
                 continue
             name = step[1]
-            parameters = parse_parameters(text[step.end():end - 1])
+            parameters = parse_parameters(text[step.end() : end - 1])
             break
         if name and parameters is not None and (name not in found or found[name] == parameters):
             found[name] = parameters
@@ -199,7 +252,7 @@ def simple_name(mangled):
         if not digits:
             return name
         at = digits.end() + int(digits[0])
-        name = mangled[digits.end():at]
+        name = mangled[digits.end() : at]
         if not mangled.startswith("_ZN"):
             return name
 

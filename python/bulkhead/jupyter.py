@@ -6,11 +6,13 @@
     %%cuda kernel --grid 4 --block 256 --args "2.0, x, y, n"
     extern "C" __global__ void kernel(float a, const float *x, float *y, int n) { ... }
 
-The cell is compiled and becomes the variable ``cuda`` (a module); with a kernel's name and arguments
-it is launched, and a table shows its times. ``--args`` are Python expressions. NumPy arrays among
-them are copied to the device and back. A fault is shown as a table, with the findings of the checker
-on the CPU device. ``--device`` chooses the device, ``--repeat`` launches several times.
+The cell is compiled and becomes the variable ``cuda`` (a module). With a kernel's name and
+arguments it is launched, and a table shows its times. ``--args`` are Python expressions. NumPy
+arrays among them are copied to the device and back. A fault is shown as a table, with the findings
+of the checker on the CPU device. ``--device`` chooses the device, ``--repeat`` launches several
+times.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -34,9 +36,11 @@ class _Table:
         return "\n".join(lines)
 
     def _repr_html_(self):
-        rows = "".join(f"<tr><th style='text-align:left'>{html.escape(str(name))}</th>"
-                       f"<td style='text-align:left'><code>{html.escape(str(value))}</code></td></tr>"
-                       for name, value in self.rows)
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(str(name))}</th>"
+            f"<td style='text-align:left'><code>{html.escape(str(value))}</code></td></tr>"
+            for name, value in self.rows
+        )
         return f"<table><caption>{html.escape(self.title)}</caption>{rows}</table>"
 
 
@@ -78,8 +82,13 @@ def _time(nanoseconds):
 
 
 def _fault(error, where) -> _Table:
-    rows = [("error", type(error).__name__), ("kernel", error.kernel), ("message", error.message),
-            ("fix", error.fix), ("certain", "yes" if error.certain else "no")]
+    rows = [
+        ("error", type(error).__name__),
+        ("kernel", error.kernel),
+        ("message", error.message),
+        ("fix", error.fix),
+        ("certain", "yes" if error.certain else "no"),
+    ]
     try:
         for finding in where.findings():
             rows.append((finding["kind"], finding["message"]))
@@ -114,8 +123,11 @@ def run_cell(line: str, cell: str, namespace: dict):
     module = namespace["cuda"] = where.compile(cell)
     compiled = module.compiled() or {}
     kept = compiled.get("cache") in (_core.BH_CACHE_MEMORY, _core.BH_CACHE_DISK)
-    rows = [("device", where.info()["name"]), ("compiler", compiled.get("compiler", "")),
-            ("compile", "from the cache" if kept else _time(compiled.get("compile_ns", 0)))]
+    rows = [
+        ("device", where.info()["name"]),
+        ("compiler", compiled.get("compiler", "")),
+        ("compile", "from the cache" if kept else _time(compiled.get("compile_ns", 0))),
+    ]
     if not options.kernel:
         return _Table("Compiled: " + ", ".join(module.kernels()), rows)
     kernel = module[options.kernel]
@@ -125,8 +137,11 @@ def run_cell(line: str, cell: str, namespace: dict):
 
     copies = _Copies(where, value(f"({options.args},)") if options.args.strip() else ())
     block = value(options.block)
-    launcher = (kernel.forall(value(options.threads), block) if options.threads
-                else kernel[value(options.grid), block])
+    launcher = (
+        kernel.forall(value(options.threads), block)
+        if options.threads
+        else kernel[value(options.grid), block]
+    )
     times = []
     try:
         for _ in range(max(1, options.repeat)):
@@ -138,13 +153,19 @@ def run_cell(line: str, cell: str, namespace: dict):
     where.sync()
     copies.back()
     best = min(times, key=lambda each: each["device_ns"])
-    rows += [("grid", launcher.grid), ("block", launcher.block), ("launches", len(times)),
-             ("queued", _time(best["queued_ns"])), ("on the device", _time(best["device_ns"]))]
+    rows += [
+        ("grid", launcher.grid),
+        ("block", launcher.block),
+        ("launches", len(times)),
+        ("queued", _time(best["queued_ns"])),
+        ("on the device", _time(best["device_ns"])),
+    ]
     return _Table(f"{options.kernel}: completed", rows)
 
 
 def load_ipython_extension(shell):
     """``%load_ext bulkhead.jupyter``"""
+
     def cuda(line, cell):
         """Compiles the cell as CUDA C++ and launches a kernel of it: %%cuda --help"""
         try:
@@ -153,8 +174,9 @@ def load_ipython_extension(shell):
             return None
         except bulkhead.CompileError as error:
             print(error.log or error.message)
-            return _Table("The source was not compiled",
-                          [("message", error.message), ("fix", error.fix)])
+            return _Table(
+                "The source was not compiled", [("message", error.message), ("fix", error.fix)]
+            )
 
     shell.register_magic_function(cuda, "cell", "cuda")
 

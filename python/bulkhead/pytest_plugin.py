@@ -9,13 +9,19 @@
 The checker ends a kernel that reads outside of arrays or what nobody wrote, or whose threads race:
 the launch's ticket raises FaultError. A test that never looks at its tickets fails at its end.
 """
+
 import pytest
 
 
 def pytest_addoption(parser):
-    parser.addoption("--bulkhead-device", action="append", default=None, metavar="DEVICE",
-                     help="the device for bulkhead_device, instead of all: cpu, cuda, cuda:1; may be "
-                          "given several times")
+    parser.addoption(
+        "--bulkhead-device",
+        action="append",
+        default=None,
+        metavar="DEVICE",
+        help="the device for bulkhead_device, instead of all: cpu, cuda, cuda:1; may be "
+        "given several times",
+    )
 
 
 def _devices(config):
@@ -25,8 +31,9 @@ def _devices(config):
     if not hasattr(config, "_bulkhead_devices"):
         import bulkhead
 
-        config._bulkhead_devices = [each["device"] for each in bulkhead.devices()
-                                    if each["error"] is None]
+        config._bulkhead_devices = [
+            each["device"] for each in bulkhead.devices() if each["error"] is None
+        ]
     return config._bulkhead_devices
 
 
@@ -48,7 +55,10 @@ def bulkhead_device(request):
             device.sync(60)
             unseen = device.unseen_failures()
             if unseen:
-                pytest.fail("kernels failed and the test did not look at their tickets:\n"
-                            + "\n".join(loss["message"] for loss in unseen), pytrace=False)
+                pytest.fail(
+                    "kernels failed and the test did not look at their tickets:\n"
+                    + "\n".join(loss["message"] for loss in unseen),
+                    pytrace=False,
+                )
     finally:
         device._close(False)

@@ -31,10 +31,9 @@ static PyObject *buffer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     buffer_object *self = buffer_make(type, device);
     if (!self) return NULL;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_buffer_alloc(device->handle, element, count, &options, &self->handle);
-    Py_END_ALLOW_THREADS
-    if (status) {
+    Py_BEGIN_ALLOW_THREADS status =
+        bh_buffer_alloc(device->handle, element, count, &options, &self->handle);
+    Py_END_ALLOW_THREADS if (status) {
         Py_DECREF(self);
         return raise_last(status);
     }
@@ -87,8 +86,7 @@ static void buffer_dealloc(PyObject *object) {
     if (PyObject_IS_GC(object)) PyObject_GC_UnTrack(object);
     if (self->mapped) bh_share_unmap(self->host);
     if (self->handle.id || self->cuda.id) {
-        Py_BEGIN_ALLOW_THREADS
-        if (self->cuda.id) bh_cuda_unmap(&self->cuda);
+        Py_BEGIN_ALLOW_THREADS if (self->cuda.id) bh_cuda_unmap(&self->cuda);
         if (self->handle.id) bh_buffer_release(self->handle);
         Py_END_ALLOW_THREADS
     }
@@ -116,19 +114,17 @@ static PyObject *write_bytes(buffer_object *self, uint64_t offset, const uint8_t
     bh_ticket ticket;
     if (bytes == 0) Py_RETURN_NONE;
     if (!wait_before_transfer(self)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_submit_write((bh_lane){0}, self->handle, offset, source, first, &ticket);
-    Py_END_ALLOW_THREADS
-    if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS status =
+        bh_submit_write((bh_lane){0}, self->handle, offset, source, first, &ticket);
+    Py_END_ALLOW_THREADS if (status) return raise_last(status);
     if (!wait_ticket(ticket, BH_FOREVER, &status)) {
         self->device->last = ticket;
         return NULL;
     }
     if (status || first == bytes) return finish(status);
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_buffer_write(self->handle, offset + first, source + first, bytes - first);
-    Py_END_ALLOW_THREADS
-    return finish(status);
+    Py_BEGIN_ALLOW_THREADS status =
+        bh_buffer_write(self->handle, offset + first, source + first, bytes - first);
+    Py_END_ALLOW_THREADS return finish(status);
 }
 
 static PyObject *buffer_write(PyObject *object, PyObject *args) {
@@ -149,8 +145,8 @@ static PyObject *buffer_read(PyObject *object, PyObject *args) {
     if (!PyArg_ParseTuple(args, "Kw*", &offset, &target)) return NULL;
     bool ready = !target.len || wait_before_transfer(self);
     if (ready) {
-        Py_BEGIN_ALLOW_THREADS
-        status = bh_buffer_read(self->handle, offset, target.buf, (uint64_t)target.len);
+        Py_BEGIN_ALLOW_THREADS status =
+            bh_buffer_read(self->handle, offset, target.buf, (uint64_t)target.len);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&target);
@@ -177,11 +173,9 @@ static PyObject *buffer_fill(PyObject *object, PyObject *args) {
     }
     bh_ticket ticket = {0, 0};
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_submit_fill(lane, self->handle, offset, bytes, pattern.buf, (uint32_t)pattern.len,
-                            &ticket);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&pattern);
+    Py_BEGIN_ALLOW_THREADS status = bh_submit_fill(lane, self->handle, offset, bytes, pattern.buf,
+                                                   (uint32_t)pattern.len, &ticket);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&pattern);
     return submitted(self, lane, status, ticket);
 }
 
@@ -190,21 +184,20 @@ static PyObject *buffer_copy(PyObject *object, PyObject *args) {
     buffer_object *self = (buffer_object *)object, *source;
     unsigned long long offset, from, bytes;
     bh_lane lane;
-    if (!PyArg_ParseTuple(args, "KO!KK", &offset, &buffer_type, &source, &from, &bytes)) return NULL;
+    if (!PyArg_ParseTuple(args, "KO!KK", &offset, &buffer_type, &source, &from, &bytes))
+        return NULL;
     if (!device_is_open(self->device) || !current_lane(self->device, &lane)) return NULL;
     bh_ticket ticket = {0, 0};
     bh_status status;
     if (self->device != source->device) { /* through host memory */
         if (!wait_before_transfer(self) || !wait_before_transfer(source)) return NULL;
-        Py_BEGIN_ALLOW_THREADS
-        status = bh_buffer_copy(self->handle, offset, source->handle, from, bytes);
-        Py_END_ALLOW_THREADS
-        return finish(status);
+        Py_BEGIN_ALLOW_THREADS status =
+            bh_buffer_copy(self->handle, offset, source->handle, from, bytes);
+        Py_END_ALLOW_THREADS return finish(status);
     }
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_submit_copy(lane, self->handle, offset, source->handle, from, bytes, &ticket);
-    Py_END_ALLOW_THREADS
-    return submitted(self, lane, status, ticket);
+    Py_BEGIN_ALLOW_THREADS status =
+        bh_submit_copy(lane, self->handle, offset, source->handle, from, bytes, &ticket);
+    Py_END_ALLOW_THREADS return submitted(self, lane, status, ticket);
 }
 
 static PyObject *buffer_accept(PyObject *object, PyObject *unused) {
@@ -225,10 +218,8 @@ static PyObject *buffer_release(PyObject *object, PyObject *unused) {
     (void)unused;
     bh_buffer handle = self->handle;
     if (!handle.id) Py_RETURN_NONE;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_buffer_release(handle);
-    Py_END_ALLOW_THREADS
-    if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS status = bh_buffer_release(handle);
+    Py_END_ALLOW_THREADS if (status) return raise_last(status);
     self->handle.id = 0;
     Py_RETURN_NONE;
 }
@@ -299,9 +290,9 @@ static bool find_host(buffer_object *self) {
     PyErr_Format(PyExc_BufferError,
                  "the memory of this array is in the device \"%s\", not in this process. Fix: copy "
                  "it with .numpy() or np.asarray(array)%s",
-                 device.kind, !strcmp(device.kind, "cpu")
-                                  ? ", or allocate it with shareable=True"
-                                  : ", or allocate it with dev.managed()");
+                 device.kind,
+                 !strcmp(device.kind, "cpu") ? ", or allocate it with shareable=True"
+                                             : ", or allocate it with dev.managed()");
     return false;
 }
 
@@ -332,9 +323,13 @@ static int buffer_get(PyObject *object, Py_buffer *view, int flags) {
         raise_error(&error);
         return -1;
     }
-    *view = (Py_buffer){.buf = self->host, .len = (Py_ssize_t)self->bytes,
-                        .itemsize = self->itemsize, .ndim = self->ndim, .format = self->format,
-                        .shape = self->shape, .strides = self->shape + self->ndim};
+    *view = (Py_buffer){.buf = self->host,
+                        .len = (Py_ssize_t)self->bytes,
+                        .itemsize = self->itemsize,
+                        .ndim = self->ndim,
+                        .format = self->format,
+                        .shape = self->shape,
+                        .strides = self->shape + self->ndim};
     if (!(flags & PyBUF_FORMAT)) view->format = NULL;
     if ((flags & PyBUF_ND) != PyBUF_ND) view->shape = NULL;
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES) view->strides = NULL;
@@ -375,18 +370,17 @@ static int buffer_traverse(PyObject *object, visitproc visit, void *arg) {
     return 0;
 }
 
-static PyMethodDef methods[] = {
-    {"_adopt", buffer_adopt, METH_VARARGS | METH_CLASS, NULL},
-    {"_view", buffer_view, METH_VARARGS, NULL},
-    {"_write", buffer_write, METH_VARARGS, NULL},
-    {"_read", buffer_read, METH_VARARGS, NULL},
-    {"_fill", buffer_fill, METH_VARARGS, NULL},
-    {"_copy", buffer_copy, METH_VARARGS, NULL},
-    {"_accept", buffer_accept, METH_NOARGS, NULL},
-    {"_info", buffer_info, METH_NOARGS, NULL},
-    {"_release", buffer_release, METH_NOARGS, NULL},
-    {"_layout", buffer_layout, METH_VARARGS, NULL},
-    {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {{"_adopt", buffer_adopt, METH_VARARGS | METH_CLASS, NULL},
+                                {"_view", buffer_view, METH_VARARGS, NULL},
+                                {"_write", buffer_write, METH_VARARGS, NULL},
+                                {"_read", buffer_read, METH_VARARGS, NULL},
+                                {"_fill", buffer_fill, METH_VARARGS, NULL},
+                                {"_copy", buffer_copy, METH_VARARGS, NULL},
+                                {"_accept", buffer_accept, METH_NOARGS, NULL},
+                                {"_info", buffer_info, METH_NOARGS, NULL},
+                                {"_release", buffer_release, METH_NOARGS, NULL},
+                                {"_layout", buffer_layout, METH_VARARGS, NULL},
+                                {NULL, NULL, 0, NULL}};
 static PyGetSetDef getters[] = {
     {"device", get_device, NULL, "The device that has the memory.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},

@@ -18,8 +18,7 @@
 /* ---- objects ---- */
 
 typedef struct device_object {
-    PyObject_HEAD
-    bh_device handle;
+    PyObject_HEAD bh_device handle;
     bool open;
     uint64_t close_ns; /* how long close waits for work */
     bh_ticket last;    /* the newest work on the device's own lane; zero: none yet */
@@ -27,8 +26,7 @@ typedef struct device_object {
 } device_object;
 
 typedef struct buffer_object {
-    PyObject_HEAD
-    bh_buffer handle;
+    PyObject_HEAD bh_buffer handle;
     device_object *device;
     bh_type type;
     uint32_t flags; /* BH_BUFFER_... it was allocated with */
@@ -38,8 +36,8 @@ typedef struct buffer_object {
     Py_ssize_t itemsize;
     Py_ssize_t *shape; /* followed by the strides */
     char *format;
-    void *host;         /* where the process sees it; NULL: not known yet */
-    bool mapped;        /* by bh_share_map */
+    void *host;           /* where the process sees it; NULL: not known yet */
+    bool mapped;          /* by bh_share_map */
     bh_cuda_mapping cuda; /* id 0: none */
 } buffer_object;
 
@@ -50,8 +48,8 @@ enum {
     FORM_FLOAT = 'f',
     FORM_BOOL = 'b',
     FORM_POINTER = 'p',
-    FORM_WORD = 'w',   /* 8 bytes: a number or a pointer, the image does not say which */
-    FORM_STRUCT = 's', /* so many bytes */
+    FORM_WORD = 'w',    /* 8 bytes: a number or a pointer, the image does not say which */
+    FORM_STRUCT = 's',  /* so many bytes */
     FORM_INTEGER = 'n', /* an integer whose sign the image does not say */
     FORM_ANY = 'a'      /* a number of so many bytes */
 };
@@ -67,8 +65,7 @@ typedef struct parameter {
 } parameter;
 
 typedef struct kernel_object {
-    PyObject_HEAD
-    bh_kernel handle;
+    PyObject_HEAD bh_kernel handle;
     device_object *device;
     PyObject *module; /* keeps the module loaded */
     PyObject *name;
@@ -77,27 +74,23 @@ typedef struct kernel_object {
 } kernel_object;
 
 typedef struct launcher_object {
-    PyObject_HEAD
-    vectorcallfunc call;
+    PyObject_HEAD vectorcallfunc call;
     kernel_object *kernel;
     bh_shape shape;
 } launcher_object;
 
 typedef struct access_object {
-    PyObject_HEAD
-    PyObject *buffer;
+    PyObject_HEAD PyObject *buffer;
     uint16_t access;
 } access_object;
 
 typedef struct ticket_object {
-    PyObject_HEAD
-    bh_ticket ticket;
+    PyObject_HEAD bh_ticket ticket;
     device_object *device;
 } ticket_object;
 
 typedef struct lane_object {
-    PyObject_HEAD
-    bh_lane handle;
+    PyObject_HEAD bh_lane handle;
     device_object *device;
 } lane_object;
 
@@ -122,6 +115,7 @@ bool wait_ticket(bh_ticket ticket, uint64_t timeout_ns, bh_status *out);
 bool wait_before_transfer(buffer_object *buffer);
 /* Seconds as a Python number, None for ever, in nanoseconds. */
 bool nanoseconds(PyObject *seconds, uint64_t none, uint64_t *out);
+uint64_t monotonic_ns(void);
 /* Calls `poll` with short timeouts until it gives something else than BH_E_TIMEOUT. */
 typedef bh_status poll_fn(void *context, uint64_t timeout_ns);
 bool wait_polling(poll_fn *poll, void *context, uint64_t timeout_ns, bh_status *out);
@@ -158,7 +152,7 @@ bool parse_shape(PyObject *key, bh_shape *out);
 
 typedef struct field {
     const char *name;
-    char kind; /* 'u', 'i', 'd', 's': text, 'a': array of uint32_t, 'e': a bh_error, 'r': bh_reason */
+    char kind; /* 'u', 'i', 'd' numbers, 's' text, 'a' array of uint32_t, 'e' bh_error */
     uint16_t offset, bytes;
 } field;
 typedef struct layout {

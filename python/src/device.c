@@ -26,8 +26,7 @@ void close_all_devices(void) {
         bh_device device = open_devices[i];
         if (!device.id) continue;
         open_devices[i].id = 0;
-        Py_BEGIN_ALLOW_THREADS
-        bh_device_close(device);
+        Py_BEGIN_ALLOW_THREADS bh_device_close(device);
         Py_END_ALLOW_THREADS
     }
 }
@@ -48,10 +47,24 @@ bool takes_device(PyObject *object, device_object **out) {
 }
 
 static int device_init(PyObject *object, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"device", "flags", "worker_dir", "restart_window_ns", "restart_limit",
-                            "quarantine_after", "deadline_ns", "wait_spin_ns", "worker_spin_ns",
-                            "close_timeout_ns", "memory_limit", "queue_length", "standbys",
-                            "stuck_timeout_ns", "report_dir", "sandbox", "executor", "print_limit",
+    static char *names[] = {"device",
+                            "flags",
+                            "worker_dir",
+                            "restart_window_ns",
+                            "restart_limit",
+                            "quarantine_after",
+                            "deadline_ns",
+                            "wait_spin_ns",
+                            "worker_spin_ns",
+                            "close_timeout_ns",
+                            "memory_limit",
+                            "queue_length",
+                            "standbys",
+                            "stuck_timeout_ns",
+                            "report_dir",
+                            "sandbox",
+                            "executor",
+                            "print_limit",
                             NULL};
     device_object *self = (device_object *)object;
     bh_device_options o = BH_INIT(o);
@@ -74,10 +87,8 @@ static int device_init(PyObject *object, PyObject *args, PyObject *kwargs) {
     self->close_ns = close ? close : 10000000000u;
     o.close_timeout_ns = 100000000;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_device_open(&o, &self->handle);
-    Py_END_ALLOW_THREADS
-    if (status) {
+    Py_BEGIN_ALLOW_THREADS status = bh_device_open(&o, &self->handle);
+    Py_END_ALLOW_THREADS if (status) {
         raise_last(status);
         return -1;
     }
@@ -106,10 +117,8 @@ static PyObject *device_close(PyObject *object, PyObject *wait) {
     if (patient && !wait_polling(sync_poll, self, self->close_ns, &status)) return NULL;
     if (!self->open) Py_RETURN_NONE; /* another thread was faster */
     bh_device handle = self->handle;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_device_close(handle);
-    Py_END_ALLOW_THREADS
-    bh_health health = BH_INIT(health);
+    Py_BEGIN_ALLOW_THREADS status = bh_device_close(handle);
+    Py_END_ALLOW_THREADS bh_health health = BH_INIT(health);
     if (status && status != BH_E_STOPPED && bh_device_get_health(handle, &health) == BH_OK)
         return raise_last(status); /* refused: in a callback */
     self->open = false;
@@ -123,11 +132,10 @@ static void device_dealloc(PyObject *object) {
     if (self->open) {
         bh_device handle = self->handle;
         bh_status status;
-        Py_BEGIN_ALLOW_THREADS
-        status = bh_device_close(handle);
+        Py_BEGIN_ALLOW_THREADS status = bh_device_close(handle);
         Py_END_ALLOW_THREADS
-        /* In a callback it is refused. The device is closed when the interpreter ends. */
-        if (status == BH_OK || status == BH_E_STOPPED) forget(handle);
+            /* In a callback it is refused. The device is closed when the interpreter ends. */
+            if (status == BH_OK || status == BH_E_STOPPED) forget(handle);
     }
     type->tp_free(object);
 }
@@ -156,10 +164,9 @@ static PyObject *device_sync(PyObject *object, PyObject *seconds) {
         type info = BH_INIT(info);                                                                 \
         if (!device_is_open(self)) return NULL;                                                    \
         bh_status status;                                                                          \
-        Py_BEGIN_ALLOW_THREADS                                                                     \
-        status = call(self->handle, &info);                                                        \
-        Py_END_ALLOW_THREADS                                                                       \
-        return status ? raise_last(status) : struct_dict(&layout_##name, &info);                   \
+        Py_BEGIN_ALLOW_THREADS status = call(self->handle, &info);                                 \
+        Py_END_ALLOW_THREADS return status ? raise_last(status)                                    \
+                                           : struct_dict(&layout_##name, &info);                   \
     }
 #define layout_info   layout_device_info
 #define layout_limits layout_device_limits
@@ -173,8 +180,10 @@ static PyObject *dicts(const layout *kind, const uint8_t *entries, size_t count)
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
         PyObject *dict = struct_dict(kind, entries + i * kind->bytes);
-        if (!dict) Py_CLEAR(list);
-        else PyList_SET_ITEM(list, (Py_ssize_t)i, dict);
+        if (!dict)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, dict);
     }
     return list;
 }
@@ -279,10 +288,8 @@ static PyObject *device_trim(PyObject *object, PyObject *keep) {
     uint64_t freed = 0;
     if (PyErr_Occurred() || !device_is_open(self)) return NULL;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_memory_trim(self->handle, bytes, &freed);
-    Py_END_ALLOW_THREADS
-    return status ? raise_last(status) : PyLong_FromUnsignedLongLong(freed);
+    Py_BEGIN_ALLOW_THREADS status = bh_memory_trim(self->handle, bytes, &freed);
+    Py_END_ALLOW_THREADS return status ? raise_last(status) : PyLong_FromUnsignedLongLong(freed);
 }
 
 static PyObject *device_set_limit(PyObject *object, PyObject *args) {
@@ -304,23 +311,22 @@ static PyObject *device_get_handle(PyObject *object, void *unused) {
     return PyLong_FromUnsignedLongLong(((device_object *)object)->handle.id);
 }
 
-static PyMethodDef methods[] = {
-    {"_close", device_close, METH_O, NULL},
-    {"_sync", device_sync, METH_O, NULL},
-    {"_info", device_info, METH_NOARGS, NULL},
-    {"_limits", device_limits, METH_NOARGS, NULL},
-    {"_health", device_health, METH_NOARGS, NULL},
-    {"_memory", device_memory, METH_NOARGS, NULL},
-    {"_losses", device_losses, METH_NOARGS, NULL},
-    {"_tags", device_tags, METH_NOARGS, NULL},
-    {"_findings", device_findings, METH_O, NULL},
-    {"_report", device_report, METH_O, NULL},
-    {"_fault_state", device_fault_state, METH_O, NULL},
-    {"_wait_standby", device_wait_standby, METH_O, NULL},
-    {"_eventfd", device_eventfd, METH_NOARGS, NULL},
-    {"_trim", device_trim, METH_O, NULL},
-    {"_set_limit", device_set_limit, METH_VARARGS, NULL},
-    {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {{"_close", device_close, METH_O, NULL},
+                                {"_sync", device_sync, METH_O, NULL},
+                                {"_info", device_info, METH_NOARGS, NULL},
+                                {"_limits", device_limits, METH_NOARGS, NULL},
+                                {"_health", device_health, METH_NOARGS, NULL},
+                                {"_memory", device_memory, METH_NOARGS, NULL},
+                                {"_losses", device_losses, METH_NOARGS, NULL},
+                                {"_tags", device_tags, METH_NOARGS, NULL},
+                                {"_findings", device_findings, METH_O, NULL},
+                                {"_report", device_report, METH_O, NULL},
+                                {"_fault_state", device_fault_state, METH_O, NULL},
+                                {"_wait_standby", device_wait_standby, METH_O, NULL},
+                                {"_eventfd", device_eventfd, METH_NOARGS, NULL},
+                                {"_trim", device_trim, METH_O, NULL},
+                                {"_set_limit", device_set_limit, METH_VARARGS, NULL},
+                                {NULL, NULL, 0, NULL}};
 static PyGetSetDef getters[] = {{"is_open", device_get_open, NULL, "False after close().", NULL},
                                 {"_handle", device_get_handle, NULL, NULL, NULL},
                                 {NULL, NULL, NULL, NULL, NULL}};
@@ -344,16 +350,14 @@ static PyObject *list_devices(PyObject *module, PyObject *unused) {
     size_t count = 0;
     bh_status status;
     if (!entries) return PyErr_NoMemory();
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_device_list(entries, sizeof *entries, 64, &count);
-    Py_END_ALLOW_THREADS
-    PyObject *list = status ? raise_last(status) : PyList_New(0);
+    Py_BEGIN_ALLOW_THREADS status = bh_device_list(entries, sizeof *entries, 64, &count);
+    Py_END_ALLOW_THREADS PyObject *list = status ? raise_last(status) : PyList_New(0);
     for (size_t i = 0; list && i < count && i < 64; i++) {
         PyObject *error = entries[i].status ? error_object(&entries[i].error) : Py_NewRef(Py_None);
-        PyObject *entry = error ? Py_BuildValue("(sNN)", entries[i].device,
-                                                struct_dict(&layout_device_info, &entries[i].info),
-                                                error)
-                                : NULL;
+        PyObject *entry =
+            error ? Py_BuildValue("(sNN)", entries[i].device,
+                                  struct_dict(&layout_device_info, &entries[i].info), error)
+                  : NULL;
         if (!entry || PyList_Append(list, entry)) Py_CLEAR(list);
         Py_XDECREF(entry);
     }

@@ -12,8 +12,7 @@ static PyObject *label_of(kernel_object *kernel, Py_ssize_t index) {
     return kernel->parameters[index].label;
 }
 
-static bool refuse_type(kernel_object *kernel, Py_ssize_t index, PyObject *value,
-                        const char *fix) {
+static bool refuse_type(kernel_object *kernel, Py_ssize_t index, PyObject *value, const char *fix) {
     raise_refused(kernel->name, fix, "argument %zd of kernel \"%U\" is `%U`, and got %R of type %s",
                   index, kernel->name, label_of(kernel, index), value, Py_TYPE(value)->tp_name);
     return false;
@@ -70,8 +69,10 @@ static bool pack_float(kernel_object *kernel, Py_ssize_t index, PyObject *value,
         float narrow;
         unsigned char half[8];
     } bits = {0};
-    if (slot->bytes == 8) bits.wide = number;
-    else if (slot->bytes == 4) bits.narrow = (float)number;
+    if (slot->bytes == 8)
+        bits.wide = number;
+    else if (slot->bytes == 4)
+        bits.narrow = (float)number;
     else if (PyFloat_Pack2(number, (char *)bits.half, 1)) {
         PyErr_Clear();
         return refuse_range(kernel, index, value);
@@ -94,8 +95,8 @@ static bool pack_buffer(kernel_object *kernel, Py_ssize_t index, buffer_object *
                       "convert the array, or reinterpret its bytes with array.view(dtype)",
                       "argument %zd of kernel \"%U\" is `%U`, elements of %s, and got an array of "
                       "%s",
-                      index, kernel->name, label_of(kernel, index),
-                      bh_type_name(slot->element), bh_type_name(buffer->type));
+                      index, kernel->name, label_of(kernel, index), bh_type_name(slot->element),
+                      bh_type_name(buffer->type));
         return false;
     }
     if (access == BH_ACCESS_IN || !slot->access) {
@@ -135,8 +136,10 @@ static bool pack_bytes(kernel_object *kernel, Py_ssize_t index, PyObject *value,
         raise_refused(kernel->name, "pass exactly the bytes of the parameter",
                       "argument %zd of kernel \"%U\" is `%U` with %u bytes, and got %zd bytes",
                       index, kernel->name, label_of(kernel, index), slot->bytes, view.len);
-    else if (view.len <= 16) *out = bh_arg_value(view.buf, (size_t)view.len);
-    else *out = bh_arg_data(view.buf, (size_t)view.len); /* the caller holds the object */
+    else if (view.len <= 16)
+        *out = bh_arg_value(view.buf, (size_t)view.len);
+    else
+        *out = bh_arg_data(view.buf, (size_t)view.len); /* the caller holds the object */
     PyBuffer_Release(&view);
     return fits;
 }
@@ -223,8 +226,7 @@ static void declare_counts(kernel_object *kernel, bh_arg *args) {
     }
 }
 
-bool pack_arguments(kernel_object *kernel, PyObject *const *values, Py_ssize_t count,
-                    bh_arg *out) {
+bool pack_arguments(kernel_object *kernel, PyObject *const *values, Py_ssize_t count, bh_arg *out) {
     bool counts = false;
     if (count != (Py_ssize_t)kernel->count) return refuse_count(kernel, count);
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -256,8 +258,10 @@ static bool parse_uses(PyObject *value, launch_extras *out) {
         if (Py_IS_TYPE(item, &access_type))
             access = ((access_object *)item)->access, item = ((access_object *)item)->buffer;
         good = PyObject_TypeCheck(item, &buffer_type);
-        if (!good) PyErr_Format(PyExc_TypeError, "also= takes arrays, not %R", item);
-        else out->also[i] = (bh_use){((buffer_object *)item)->handle, access, 0};
+        if (!good)
+            PyErr_Format(PyExc_TypeError, "also= takes arrays, not %R", item);
+        else
+            out->also[i] = (bh_use){((buffer_object *)item)->handle, access, 0};
     }
     out->options.also = out->also, out->options.also_count = (size_t)length;
     Py_DECREF(list);
@@ -298,10 +302,11 @@ static bool parse_option(device_object *device, PyObject *name, PyObject *value,
         return true;
     }
     (void)device;
-    PyErr_Format(PyExc_TypeError,
-                 "a launch has no option \"%U\". Fix: use deadline, idempotent, timed, cooperative, "
-                 "lane, after, also, priority, writable_inputs or programmatic",
-                 name);
+    PyErr_Format(
+        PyExc_TypeError,
+        "a launch has no option \"%U\". Fix: use deadline, idempotent, timed, cooperative, "
+        "lane, after, also, priority, writable_inputs or programmatic",
+        name);
     return false;
 }
 
@@ -384,10 +389,8 @@ static bh_status wait_for_room(kernel_object *kernel, bh_shape shape, bh_args ar
         bh_error error;
         bh_last_error(&error);
         if (error.reason != BH_REASON_QUEUE_FULL) return status;
-        Py_BEGIN_ALLOW_THREADS
-        nanosleep(&pause, NULL);
-        Py_END_ALLOW_THREADS
-        if (pause.tv_nsec < 1000000) pause.tv_nsec *= 2;
+        Py_BEGIN_ALLOW_THREADS nanosleep(&pause, NULL);
+        Py_END_ALLOW_THREADS if (pause.tv_nsec < 1000000) pause.tv_nsec *= 2;
         if (PyErr_CheckSignals()) return -1;
     }
 }
@@ -403,14 +406,14 @@ static PyObject *launch(launcher_object *self, bh_arg *args, PyObject *const *va
     if (parse_options(kernel->device, names, values + count, &extras)) {
         bh_args list = {args, (size_t)count};
         extras.options.flags |= BH_SUBMIT_NO_BLOCK;
-        bh_status status =
-            bh_launch(kernel->handle, self->shape, list, &extras.options, &ticket);
+        bh_status status = bh_launch(kernel->handle, self->shape, list, &extras.options, &ticket);
         if (status == BH_E_BUSY)
             status = wait_for_room(kernel, self->shape, list, &extras, &ticket);
         if (status == BH_OK) {
             note_work(kernel->device, extras.options.lane, ticket);
             result = ticket_new(kernel->device, ticket);
-        } else if (status > 0) raise_last(status);
+        } else if (status > 0)
+            raise_last(status);
     }
     free_options(&extras);
     return result;
@@ -460,11 +463,10 @@ static PyObject *launcher_preflight(PyObject *object, PyObject *args) {
     PyObject *result = NULL;
     if (!count || pack_arguments(self->kernel, &PyTuple_GET_ITEM(args, 0), count, packed)) {
         bh_status status;
-        Py_BEGIN_ALLOW_THREADS
-        status = bh_launch_preflight(self->kernel->handle, self->shape, count ? &list : NULL, NULL,
-                                     &answer);
-        Py_END_ALLOW_THREADS
-        result = status ? raise_last(status) : struct_dict(&layout_preflight, &answer);
+        Py_BEGIN_ALLOW_THREADS status = bh_launch_preflight(self->kernel->handle, self->shape,
+                                                            count ? &list : NULL, NULL, &answer);
+        Py_END_ALLOW_THREADS result =
+            status ? raise_last(status) : struct_dict(&layout_preflight, &answer);
     }
     PyMem_Free(packed);
     return result;
@@ -487,7 +489,7 @@ static PyObject *launcher_kernel(PyObject *object, void *unused) {
 static PyMethodDef launcher_methods[] = {
     {"preflight", launcher_preflight, METH_VARARGS,
      "preflight(*arguments)\n--\n\n"
-     "Would this launch be accepted? A dict: error is None or the exception, and fits_block is the\n"
+     "Would this launch be accepted? A dict: error is None or the exception, fits_block is the\n"
      "largest block that fits. Nothing is launched; without arguments they are not looked at."},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef launcher_getters[] = {{"grid", launcher_grid, NULL, "(x, y, z)", NULL},
@@ -519,8 +521,9 @@ static bool set_parameter(parameter *out, PyObject *item, uint32_t count) {
                           &out->label))
         return false;
     Py_INCREF(out->label);
-    *out = (parameter){(uint8_t)form, (uint8_t)access, (uint8_t)element, bytes,
-                       at < (int)count ? at : -1, unit, out->label};
+    *out = (parameter){(uint8_t)form, (uint8_t)access,           (uint8_t)element,
+                       bytes,         at < (int)count ? at : -1, unit,
+                       out->label};
     return true;
 }
 

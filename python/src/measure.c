@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The C library's own figures, for bench/python.py: the loops that it runs in Python, in C, on the
  * same device and buffer. */
-#include <time.h>
-
 #include "core.h"
 
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* measure(launcher, arguments, rounds, wait): nanoseconds for each launch; with `wait` each is waited
- * for before the next. */
+/* measure(launcher, arguments, rounds, wait): nanoseconds for each launch; with `wait` each is
+ * waited for before the next. */
 static PyObject *measure(PyObject *module, PyObject *args) {
     launcher_object *launcher;
     PyObject *values;
@@ -29,16 +21,14 @@ static PyObject *measure(PyObject *module, PyObject *args) {
                         packed))
         return NULL;
     bh_args list = {packed, launcher->kernel->count};
-    uint64_t spent = now_ns();
-    Py_BEGIN_ALLOW_THREADS
-    for (unsigned i = 0; i < rounds && !status; i++) {
+    uint64_t spent = monotonic_ns();
+    Py_BEGIN_ALLOW_THREADS for (unsigned i = 0; i < rounds && !status; i++) {
         status = bh_launch(launcher->kernel->handle, launcher->shape, list, NULL, &ticket);
         if (wait && !status) status = bh_wait(ticket, BH_FOREVER);
     }
-    spent = now_ns() - spent;
+    spent = monotonic_ns() - spent;
     if (!status && rounds) status = bh_wait(ticket, BH_FOREVER);
-    Py_END_ALLOW_THREADS
-    if (status) return raise_last(status);
+    Py_END_ALLOW_THREADS if (status) return raise_last(status);
     return PyFloat_FromDouble((double)spent / (rounds ? rounds : 1));
 }
 
@@ -50,12 +40,11 @@ static PyObject *measure_transfer(PyObject *module, PyObject *args) {
     bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "O!w*p", &buffer_type, &buffer, &memory, &write)) return NULL;
-    uint64_t spent = now_ns();
-    Py_BEGIN_ALLOW_THREADS
-    status = write ? bh_buffer_write(buffer->handle, 0, memory.buf, (uint64_t)memory.len)
-                   : bh_buffer_read(buffer->handle, 0, memory.buf, (uint64_t)memory.len);
-    Py_END_ALLOW_THREADS
-    spent = now_ns() - spent;
+    uint64_t spent = monotonic_ns();
+    Py_BEGIN_ALLOW_THREADS status =
+        write ? bh_buffer_write(buffer->handle, 0, memory.buf, (uint64_t)memory.len)
+              : bh_buffer_read(buffer->handle, 0, memory.buf, (uint64_t)memory.len);
+    Py_END_ALLOW_THREADS spent = monotonic_ns() - spent;
     PyBuffer_Release(&memory);
     return status ? raise_last(status) : PyLong_FromUnsignedLongLong(spent);
 }

@@ -23,8 +23,8 @@ static PyObject *module_load(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "Oy*", &owner, &image)) return NULL;
     bool open = takes_device(owner, &device);
     if (open) {
-        Py_BEGIN_ALLOW_THREADS
-        status = bh_module_load(device->handle, image.buf, (size_t)image.len, &out);
+        Py_BEGIN_ALLOW_THREADS status =
+            bh_module_load(device->handle, image.buf, (size_t)image.len, &out);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&image);
@@ -83,9 +83,9 @@ static PyObject *module_compile(PyObject *module, PyObject *args) {
         o.headers = headers, o.header_count = counts[2];
         o.expressions = all[4], o.expression_count = counts[4];
         o.extra = all[5], o.extra_count = counts[5];
-        Py_BEGIN_ALLOW_THREADS
-        status = device ? bh_module_compile(device->handle, source, &o, &made)
-                        : bh_compile(source, &o, &binary);
+        Py_BEGIN_ALLOW_THREADS status = device
+                                            ? bh_module_compile(device->handle, source, &o, &made)
+                                            : bh_compile(source, &o, &binary);
         Py_END_ALLOW_THREADS
     }
     PyMem_Free(headers);
@@ -139,7 +139,8 @@ static PyObject *binary_info(PyObject *module, PyObject *args) {
     bh_status status = bh_binary_get_info((bh_binary){id}, &info);
     if (status) return raise_last(status);
     PyObject *dict = struct_dict(&layout_binary_info, &info), *log = NULL;
-    if (dict && info.log) log = PyUnicode_DecodeUTF8(info.log, (Py_ssize_t)strlen(info.log), "replace");
+    if (dict && info.log)
+        log = PyUnicode_DecodeUTF8(info.log, (Py_ssize_t)strlen(info.log), "replace");
     if (log && PyDict_SetItemString(dict, "log", log)) Py_CLEAR(dict);
     Py_XDECREF(log);
     return dict;
@@ -168,10 +169,8 @@ static PyObject *list_compilers(PyObject *module, PyObject *unused) {
     size_t count = 0;
     bh_status status;
     (void)module, (void)unused;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_compiler_list(entries, sizeof *entries, 16, &count);
-    Py_END_ALLOW_THREADS
-    PyObject *list = status ? raise_last(status) : PyList_New(0);
+    Py_BEGIN_ALLOW_THREADS status = bh_compiler_list(entries, sizeof *entries, 16, &count);
+    Py_END_ALLOW_THREADS PyObject *list = status ? raise_last(status) : PyList_New(0);
     for (size_t i = 0; list && i < count && i < 16; i++) {
         PyObject *dict = struct_dict(&layout_compiler_entry, &entries[i]);
         if (!dict || PyList_Append(list, dict)) Py_CLEAR(list);
@@ -262,10 +261,8 @@ static PyObject *kernel_occupancy(PyObject *module, PyObject *args) {
     (void)module;
     if (!PyArg_ParseTuple(args, "KO", &id, &key) || !parse_shape(key, &shape)) return NULL;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_kernel_get_occupancy((bh_kernel){id}, shape, &out);
-    Py_END_ALLOW_THREADS
-    return status ? raise_last(status) : struct_dict(&layout_occupancy, &out);
+    Py_BEGIN_ALLOW_THREADS status = bh_kernel_get_occupancy((bh_kernel){id}, shape, &out);
+    Py_END_ALLOW_THREADS return status ? raise_last(status) : struct_dict(&layout_occupancy, &out);
 }
 
 /* ---- variables ---- */
@@ -287,10 +284,9 @@ static PyObject *global_write(PyObject *module, PyObject *args) {
     bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "KsKy*", &id, &name, &offset, &source)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_module_global_write((bh_module){id}, name, offset, source.buf, (uint64_t)source.len);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&source);
+    Py_BEGIN_ALLOW_THREADS status =
+        bh_module_global_write((bh_module){id}, name, offset, source.buf, (uint64_t)source.len);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&source);
     return none_or_error(status);
 }
 
@@ -301,14 +297,14 @@ static PyObject *global_read(PyObject *module, PyObject *args) {
     bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "KsKw*", &id, &name, &offset, &target)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_module_global_read((bh_module){id}, name, offset, target.buf, (uint64_t)target.len);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&target);
+    Py_BEGIN_ALLOW_THREADS status =
+        bh_module_global_read((bh_module){id}, name, offset, target.buf, (uint64_t)target.len);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&target);
     return none_or_error(status);
 }
 
-#define CALL(name) {#name, name, METH_VARARGS, NULL}
+#define CALL(name)                                                                                 \
+    { #name, name, METH_VARARGS, NULL }
 PyMethodDef module_methods[] = {CALL(module_load),
                                 CALL(module_compile),
                                 {"compile_log", compile_log, METH_NOARGS, NULL},

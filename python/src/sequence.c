@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepared launches and sequences, as functions on handles; bulkhead/_sequence.py has the classes. */
+/* Prepared launches and sequences, as functions on handles; _sequence.py has the classes. */
 #include <string.h>
 
 #include "core.h"
@@ -87,10 +87,8 @@ static PyObject *prepared_launch(PyObject *module, PyObject *args) {
         if (status == BH_OK) break;
         if (status != BH_E_BUSY || (bh_last_error(&error), error.reason != BH_REASON_QUEUE_FULL))
             return raise_last(status);
-        Py_BEGIN_ALLOW_THREADS
-        nanosleep(&pause, NULL);
-        Py_END_ALLOW_THREADS
-        if (PyErr_CheckSignals()) return NULL;
+        Py_BEGIN_ALLOW_THREADS nanosleep(&pause, NULL);
+        Py_END_ALLOW_THREADS if (PyErr_CheckSignals()) return NULL;
     }
     device->last = ticket; /* of whichever lane: only waited for */
     return ticket_new(device, ticket);
@@ -167,8 +165,8 @@ static PyObject *sequence_fill(PyObject *module, PyObject *args) {
     Py_buffer pattern;
     (void)module;
     if (!PyArg_ParseTuple(args, "KO!y*", &id, &buffer_type, &target, &pattern)) return NULL;
-    bh_transfer fill = bh_transfer_fill(target->handle, 0, target->bytes, pattern.buf,
-                                        (uint32_t)pattern.len);
+    bh_transfer fill =
+        bh_transfer_fill(target->handle, 0, target->bytes, pattern.buf, (uint32_t)pattern.len);
     PyObject *step = sequence_add(id, &fill);
     PyBuffer_Release(&pattern);
     return step;
@@ -179,10 +177,8 @@ static PyObject *sequence_finish(PyObject *module, PyObject *args) {
     bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "K", &id)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_sequence_finish((bh_sequence){id});
-    Py_END_ALLOW_THREADS
-    if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS status = bh_sequence_finish((bh_sequence){id});
+    Py_END_ALLOW_THREADS if (status) return raise_last(status);
     Py_RETURN_NONE;
 }
 
@@ -192,10 +188,9 @@ static PyObject *sequence_bind(PyObject *module, PyObject *args) {
     bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "KKO!", &id, &recorded, &buffer_type, &buffer)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_sequence_bind((bh_sequence){id}, (bh_buffer){recorded}, buffer->handle);
-    Py_END_ALLOW_THREADS
-    if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS status =
+        bh_sequence_bind((bh_sequence){id}, (bh_buffer){recorded}, buffer->handle);
+    Py_END_ALLOW_THREADS if (status) return raise_last(status);
     Py_RETURN_NONE;
 }
 
@@ -215,10 +210,8 @@ static PyObject *sequence_set(PyObject *module, PyObject *args) {
                              launcher->kernel->name, launcher->kernel->count, argument);
     if (!pack_one(launcher->kernel, argument, value, &arg)) return NULL;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_sequence_set((bh_sequence){id}, step, argument, arg);
-    Py_END_ALLOW_THREADS
-    if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS status = bh_sequence_set((bh_sequence){id}, step, argument, arg);
+    Py_END_ALLOW_THREADS if (status) return raise_last(status);
     Py_RETURN_NONE;
 }
 
@@ -234,16 +227,13 @@ static PyObject *sequence_submit(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "KOIOpO", &id, &owner, &options.repeat, &deadline, &idempotent,
                           &tickets) ||
         !takes_device(owner, &device) || !nanoseconds(deadline, 0, &options.deadline_ns) ||
-        !current_lane(device, &options.lane) ||
-        !ticket_list(tickets, &after, &options.after_count))
+        !current_lane(device, &options.lane) || !ticket_list(tickets, &after, &options.after_count))
         return NULL;
     options.after = after;
     if (idempotent) options.flags |= BH_SUBMIT_IDEMPOTENT;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_sequence_submit((bh_sequence){id}, &options, &ticket);
-    Py_END_ALLOW_THREADS
-    PyMem_Free(after);
+    Py_BEGIN_ALLOW_THREADS status = bh_sequence_submit((bh_sequence){id}, &options, &ticket);
+    Py_END_ALLOW_THREADS PyMem_Free(after);
     if (status) return raise_last(status);
     note_work(device, options.lane, ticket);
     return ticket_new(device, ticket);
@@ -257,11 +247,10 @@ static PyObject *sequence_release(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-#define CALL(name) {#name, name, METH_VARARGS, NULL}
-PyMethodDef sequence_methods[] = {CALL(prepare),         CALL(prepared_launch),
-                                  CALL(prepared_release), CALL(sequence_begin),
-                                  CALL(sequence_launch), CALL(sequence_copy),
-                                  CALL(sequence_fill),   CALL(sequence_finish),
-                                  CALL(sequence_bind),   CALL(sequence_set),
-                                  CALL(sequence_submit), CALL(sequence_release),
-                                  {NULL, NULL, 0, NULL}};
+#define CALL(name)                                                                                 \
+    { #name, name, METH_VARARGS, NULL }
+PyMethodDef sequence_methods[] = {
+    CALL(prepare),         CALL(prepared_launch), CALL(prepared_release), CALL(sequence_begin),
+    CALL(sequence_launch), CALL(sequence_copy),   CALL(sequence_fill),    CALL(sequence_finish),
+    CALL(sequence_bind),   CALL(sequence_set),    CALL(sequence_submit),  CALL(sequence_release),
+    {NULL, NULL, 0, NULL}};

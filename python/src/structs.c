@@ -146,8 +146,11 @@ static PyObject *value_of(const field *what, const uint8_t *data) {
         size_t length = strnlen((const char *)at, what->bytes);
         return PyUnicode_DecodeUTF8((const char *)at, (Py_ssize_t)length, "replace");
     }
-    case 'a': return array_value(what, at);
-    case 'd': memcpy(&number, at, sizeof number); return PyFloat_FromDouble(number);
+    case 'a':
+        return array_value(what, at);
+    case 'd':
+        memcpy(&number, at, sizeof number);
+        return PyFloat_FromDouble(number);
     case 'e': {
         bh_error error;
         memcpy(&error, at, sizeof error);
@@ -158,7 +161,9 @@ static PyObject *value_of(const field *what, const uint8_t *data) {
         memcpy(&narrow, at, 4);
         return PyLong_FromLong(narrow);
     }
-    default: memcpy(&wide, at, what->bytes); return PyLong_FromUnsignedLongLong(wide);
+    default:
+        memcpy(&wide, at, what->bytes);
+        return PyLong_FromUnsignedLongLong(wide);
     }
 }
 
@@ -175,16 +180,16 @@ PyObject *struct_dict(const layout *kind, const void *data) {
 /* _core.layouts: what this file says of the structs, for the comparison with bulkhead-api.json. */
 int structs_init(PyObject *module) {
     static const layout *const all[] = {
-        &layout_device_info,   &layout_device_limits,  &layout_health,      &layout_loss,
-        &layout_memory_info,   &layout_memory_tag,     &layout_kernel_info, &layout_occupancy,
-        &layout_ticket_info,   &layout_finding,        &layout_binary_info, &layout_managed_info,
-        &layout_buffer_info,   &layout_compiler_entry, &layout_preflight};
+        &layout_device_info, &layout_device_limits,  &layout_health,      &layout_loss,
+        &layout_memory_info, &layout_memory_tag,     &layout_kernel_info, &layout_occupancy,
+        &layout_ticket_info, &layout_finding,        &layout_binary_info, &layout_managed_info,
+        &layout_buffer_info, &layout_compiler_entry, &layout_preflight};
     PyObject *layouts = PyDict_New();
     for (size_t i = 0; layouts && i < sizeof all / sizeof *all; i++) {
         PyObject *fields = PyDict_New();
         for (const field *at = all[i]->fields; fields && at->name; at++) {
-            PyObject *place = Py_BuildValue("(CII)", at->kind, (unsigned)at->offset,
-                                            (unsigned)at->bytes);
+            PyObject *place =
+                Py_BuildValue("(CII)", at->kind, (unsigned)at->offset, (unsigned)at->bytes);
             if (!place || PyDict_SetItemString(fields, at->name, place)) Py_CLEAR(fields);
             Py_XDECREF(place);
         }

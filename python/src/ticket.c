@@ -14,7 +14,8 @@ PyObject *ticket_new(device_object *device, bh_ticket ticket) {
     if (spare_count) {
         self = spare[--spare_count];
         (void)PyObject_Init((PyObject *)self, &ticket_type);
-    } else if (!(self = PyObject_New(ticket_object, &ticket_type))) return NULL;
+    } else if (!(self = PyObject_New(ticket_object, &ticket_type)))
+        return NULL;
     self->ticket = ticket;
     self->device = (device_object *)Py_NewRef((PyObject *)device);
     return (PyObject *)self;
@@ -22,8 +23,10 @@ PyObject *ticket_new(device_object *device, bh_ticket ticket) {
 
 static void ticket_dealloc(PyObject *object) {
     Py_XDECREF(((ticket_object *)object)->device);
-    if (spare_count < SPARE_MOST) spare[spare_count++] = (ticket_object *)object;
-    else PyObject_Free(object);
+    if (spare_count < SPARE_MOST)
+        spare[spare_count++] = (ticket_object *)object;
+    else
+        PyObject_Free(object);
 }
 
 /* The program was told of this loss: Device.unseen_failures() does not list it. */
@@ -31,8 +34,8 @@ static void note_seen(ticket_object *self, uint64_t generation) {
     PyObject *kind, *value, *trace;
     if (!generation) return;
     PyErr_Fetch(&kind, &value, &trace);
-    PyObject *done = PyObject_CallMethod((PyObject *)self->device, "_saw", "K",
-                                         (unsigned long long)generation);
+    PyObject *done =
+        PyObject_CallMethod((PyObject *)self->device, "_saw", "K", (unsigned long long)generation);
     if (!done) PyErr_Clear();
     Py_XDECREF(done);
     PyErr_Restore(kind, value, trace);
@@ -48,8 +51,9 @@ static PyObject *raise_ticket(ticket_object *self, bh_status status) {
         error.status = status;
         error.ticket = ticket;
         snprintf(error.message, sizeof error.message, "the work did not complete in time");
-        snprintf(error.fix, sizeof error.fix,
-                 "wait longer, or give launches a deadline: kernel[grid, block](..., deadline=1.0)");
+        snprintf(
+            error.fix, sizeof error.fix,
+            "wait longer, or give launches a deadline: kernel[grid, block](..., deadline=1.0)");
     }
     raise_error(&error);
     note_seen(self, error.generation);
@@ -106,10 +110,9 @@ static PyObject *ticket_times(PyObject *object, PyObject *unused) {
     bh_ticket_info info = BH_INIT(info);
     bh_status status;
     (void)unused;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_ticket_get_info(((ticket_object *)object)->ticket, &info);
-    Py_END_ALLOW_THREADS
-    return status ? raise_last(status) : struct_dict(&layout_ticket_info, &info);
+    Py_BEGIN_ALLOW_THREADS status = bh_ticket_get_info(((ticket_object *)object)->ticket, &info);
+    Py_END_ALLOW_THREADS return status ? raise_last(status)
+                                       : struct_dict(&layout_ticket_info, &info);
 }
 
 /* Makes the device's eventfd readable when the work is done. False: its lane is gone. */
@@ -151,10 +154,8 @@ static PyObject *ticket_on_done(PyObject *object, PyObject *function) {
     if (!pair) return NULL;
     bh_status status;
     bh_ticket ticket = ((ticket_object *)object)->ticket;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_on_done(ticket, run_done, pair);
-    Py_END_ALLOW_THREADS
-    if (!status) Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS status = bh_on_done(ticket, run_done, pair);
+    Py_END_ALLOW_THREADS if (!status) Py_RETURN_NONE;
     Py_DECREF(pair);
     return raise_last(status);
 }
@@ -173,9 +174,10 @@ static PyObject *ticket_id(PyObject *object, void *unused) {
 
 static PyObject *ticket_repr(PyObject *object) {
     bh_status status = bh_wait(((ticket_object *)object)->ticket, 0);
-    return PyUnicode_FromFormat("<bulkhead.Ticket %s>", status == BH_OK       ? "completed"
-                                                        : status == BH_E_BUSY ? "not completed"
-                                                                              : bh_status_name(status));
+    return PyUnicode_FromFormat("<bulkhead.Ticket %s>", status == BH_OK ? "completed"
+                                                        : status == BH_E_BUSY
+                                                            ? "not completed"
+                                                            : bh_status_name(status));
 }
 
 static PyObject *ticket_compare(PyObject *a, PyObject *b, int how) {
@@ -302,10 +304,8 @@ static PyObject *lane_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     if (!self) return NULL;
     self->device = (device_object *)Py_NewRef(owner);
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_lane_open(device->handle, &options, &self->handle);
-    Py_END_ALLOW_THREADS
-    if (!status) return (PyObject *)self;
+    Py_BEGIN_ALLOW_THREADS status = bh_lane_open(device->handle, &options, &self->handle);
+    Py_END_ALLOW_THREADS if (!status) return (PyObject *)self;
     Py_DECREF(self);
     return raise_last(status);
 }

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting without the GIL, in pieces between which Python handles signals: Ctrl-C ends any wait. */
 #include <math.h>
+#include <time.h>
 
 #include "core.h"
 
 #define PIECE_NS 50000000u
+
+uint64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 bool nanoseconds(PyObject *seconds, uint64_t none, uint64_t *out) {
     if (!seconds || seconds == Py_None) {
@@ -14,8 +21,8 @@ bool nanoseconds(PyObject *seconds, uint64_t none, uint64_t *out) {
     double value = PyFloat_AsDouble(seconds);
     if (value == -1.0 && PyErr_Occurred()) return false;
     if (isnan(value) || value < 0) {
-        PyErr_Format(PyExc_ValueError, "%R seconds are no time. Fix: pass a number from 0 on, or None",
-                     seconds);
+        PyErr_Format(PyExc_ValueError,
+                     "%R seconds are no time. Fix: pass a number from 0 on, or None", seconds);
         return false;
     }
     *out = value >= 1.8e10 ? BH_FOREVER : (uint64_t)(value * 1e9);
@@ -31,10 +38,8 @@ bool wait_ticket(bh_ticket ticket, uint64_t timeout_ns, bh_status *out) {
     for (;;) {
         uint64_t piece = timeout_ns < PIECE_NS ? timeout_ns : PIECE_NS;
         bh_status status;
-        Py_BEGIN_ALLOW_THREADS
-        status = bh_wait(ticket, piece);
-        Py_END_ALLOW_THREADS
-        *out = status;
+        Py_BEGIN_ALLOW_THREADS status = bh_wait(ticket, piece);
+        Py_END_ALLOW_THREADS *out = status;
         if (status == BH_OK) return true;
         if (status == BH_E_BUSY) return true; /* asked with a timeout of 0 */
         if (status != BH_E_TIMEOUT || bh_wait(ticket, 0) != BH_E_BUSY) {
@@ -51,10 +56,8 @@ bool wait_polling(poll_fn *poll, void *context, uint64_t timeout_ns, bh_status *
     for (;;) {
         uint64_t piece = timeout_ns < PIECE_NS ? timeout_ns : PIECE_NS;
         bh_status status;
-        Py_BEGIN_ALLOW_THREADS
-        status = poll(context, piece);
-        Py_END_ALLOW_THREADS
-        *out = status;
+        Py_BEGIN_ALLOW_THREADS status = poll(context, piece);
+        Py_END_ALLOW_THREADS *out = status;
         if (status != BH_E_TIMEOUT) return true;
         if (PyErr_CheckSignals()) return false;
         if (timeout_ns != BH_FOREVER) timeout_ns -= piece;

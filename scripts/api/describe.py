@@ -5,6 +5,7 @@ from the headers, sizes, offsets and values from the C compiler.
 
 usage: describe.py OUTPUT CC HEADER...
 """
+
 import json
 import os
 import re
@@ -45,7 +46,7 @@ def fields_of(parts):
         if "{" in part:
             outer = re.search(r"(\w+)$", part).group(1)
             yield outer, part.split(None, 1)[0]
-            inside = part[part.index("{") + 1:part.rindex("}")]
+            inside = part[part.index("{") + 1 : part.rindex("}")]
             for name, ctype in fields_of(split_body(inside)):
                 yield f"{outer}.{name}", ctype
             continue
@@ -67,8 +68,11 @@ def probe(cc, includes, structs, constants):
     """Sizes, offsets and values, printed by a program that the C compiler makes."""
     lines = ["#include <stdio.h>", "#include <stddef.h>"]
     lines += [f'#include "{path}"' for path in includes]
-    lines += ["#define NUMBER(x) ((x) < 0 ? printf(\"%lld\\n\", (long long)(x)) "
-              ": printf(\"%llu\\n\", (unsigned long long)(x)))", "int main(void) {"]
+    lines += [
+        '#define NUMBER(x) ((x) < 0 ? printf("%lld\\n", (long long)(x)) '
+        ': printf("%llu\\n", (unsigned long long)(x)))',
+        "int main(void) {",
+    ]
     for name, fields in structs:
         lines.append(f"NUMBER(sizeof({name}));")
         for field in fields:
@@ -80,15 +84,33 @@ def probe(cc, includes, structs, constants):
         source, program = os.path.join(folder, "probe.c"), os.path.join(folder, "probe")
         with open(source, "w", encoding="utf-8") as file:
             file.write("\n".join(lines))
-        subprocess.run([cc, "-std=c11", "-w", "-I", os.path.dirname(os.path.dirname(includes[0])),
-                        source, "-o", program], check=True)
+        subprocess.run(
+            [
+                cc,
+                "-std=c11",
+                "-w",
+                "-I",
+                os.path.dirname(os.path.dirname(includes[0])),
+                source,
+                "-o",
+                program,
+            ],
+            check=True,
+        )
         output = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     return iter(int(line) for line in output.split())
 
 
 def describe(cc, paths):
-    api = {"format": 1, "headers": [], "constants": [], "typedefs": [], "structs": [],
-           "callbacks": [], "functions": []}
+    api = {
+        "format": 1,
+        "headers": [],
+        "constants": [],
+        "typedefs": [],
+        "structs": [],
+        "callbacks": [],
+        "functions": [],
+    }
     structs, constants = [], []
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -97,9 +119,14 @@ def describe(cc, paths):
         stability = re.search(r"\b(Stable|Experimental)\b", raw).group(1).lower()
         summary = re.search(r"\* bulkhead/\w+\.h: (.*?)\n \*\s*\n", raw, flags=re.S).group(1)
         common = {"header": where, "stability": stability}
-        api["headers"].append({"name": where, "stability": stability, "library":
-                               "libbulkhead-cuda" if where.endswith("/cuda.h") else "libbulkhead",
-                               "summary": re.sub(r"\s*\n \* ?", " ", summary)})
+        api["headers"].append(
+            {
+                "name": where,
+                "stability": stability,
+                "library": "libbulkhead-cuda" if where.endswith("/cuda.h") else "libbulkhead",
+                "summary": re.sub(r"\s*\n \* ?", " ", summary),
+            }
+        )
         for base, name in header.typedefs:
             api["typedefs"].append({"name": name, "type": base, **common})
         for name in [name for names in header.enums for name in names] + MACRO.findall(raw):
@@ -108,18 +135,35 @@ def describe(cc, paths):
         for name, parts in header.structs.items():
             members = list(fields_of(parts))
             structs.append((name, [member[0] for member in members]))
-            api["structs"].append({
-                "name": name, "handle": header.is_handle(name),
-                "doc": comment_before(raw, rf"typedef struct {name} {{"),
-                "fields": [{"name": field, "type": kind} for field, kind in members], **common})
+            api["structs"].append(
+                {
+                    "name": name,
+                    "handle": header.is_handle(name),
+                    "doc": comment_before(raw, rf"typedef struct {name} {{"),
+                    "fields": [{"name": field, "type": kind} for field, kind in members],
+                    **common,
+                }
+            )
         for name, (result, text) in header.callbacks.items():
-            api["callbacks"].append({
-                "name": name, "result": result, "parameters": parameters_of(text),
-                "doc": comment_before(raw, rf"typedef \w+ {name}\("), **common})
+            api["callbacks"].append(
+                {
+                    "name": name,
+                    "result": result,
+                    "parameters": parameters_of(text),
+                    "doc": comment_before(raw, rf"typedef \w+ {name}\("),
+                    **common,
+                }
+            )
         for result, name, text in header.functions:
-            api["functions"].append({
-                "name": name, "result": result, "parameters": parameters_of(text),
-                "doc": comment_before(raw, rf"BH_API [^;(]*\b{name}\("), **common})
+            api["functions"].append(
+                {
+                    "name": name,
+                    "result": result,
+                    "parameters": parameters_of(text),
+                    "doc": comment_before(raw, rf"BH_API [^;(]*\b{name}\("),
+                    **common,
+                }
+            )
     numbers = probe(cc, paths, structs, constants)
     for struct in api["structs"]:
         struct["size"] = next(numbers)
@@ -128,8 +172,9 @@ def describe(cc, paths):
     for constant in api["constants"]:
         constant["value"] = next(numbers)
     values = {constant["name"]: constant["value"] for constant in api["constants"]}
-    api["version"] = ".".join(str(values[f"BH_VERSION_{part}"])
-                              for part in ("MAJOR", "MINOR", "PATCH"))
+    api["version"] = ".".join(
+        str(values[f"BH_VERSION_{part}"]) for part in ("MAJOR", "MINOR", "PATCH")
+    )
     return api
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the public headers: functions, structs, callbacks, enums. They are written in a plain style,
-so that regular expressions are enough. tests/arguments/generate.py and describe.py use this."""
+"""Reads the public headers: functions, structs, callbacks, enums. They are written in a plain
+style, so that regular expressions are enough. describe.py and tests/arguments/generate.py use
+this."""
 import re
 
 

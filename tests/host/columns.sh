@@ -4,7 +4,7 @@
 # as a line of PTX, may be wider.
 set -eu
 cd "$(dirname "$0")/../.."
-found=$(find include src bench examples tests -name '*.[ch]' -exec awk '
+found=$(find include src bench examples tests python -name '*.[ch]' -exec awk '
     length <= 100 { next }
     FILENAME ~ /^tests\// && !/^ *(\/\*|\*|\/\/)/ && (/"/ || /\\$/) { next }
     { printf "%s:%d: %d columns\n", FILENAME, FNR, length }' {} +)

@@ -23,7 +23,7 @@ for wrong in 's/"type": "const bh_launch_options \*"/"type": "bh_launch_options 
     sed "$wrong" "$json" >wrong.json
     if cmp -s "$json" wrong.json; then echo "$wrong changed nothing" && exit 1; fi
     python3 "$check" c wrong.json >wrong.c
-    if cc -std=c11 -Wall -Werror -fsyntax-only -I "$BULKHEAD_SOURCE_DIR/include" wrong.c 2>/dev/null; then
+    if cc -std=c11 -w -fsyntax-only -I "$BULKHEAD_SOURCE_DIR/include" wrong.c 2>/dev/null; then
         echo "the compiler accepts $wrong"
         exit 1
     fi

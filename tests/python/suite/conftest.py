@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests share: kernels in PTX, which need no compiler, and a device for each test."""
+
 import pytest
 
 import bulkhead
@@ -13,9 +14,13 @@ INDEX = """
     mov.u32 %s, %ntid.x;
     mad.lo.u32 %i, %b, %s, %i;
 """
-PTX = HEAD + """
+PTX = (
+    HEAD
+    + """
 .visible .entry add(.param .u64 x, .param .u32 value, .param .u32 n)
-{""" + INDEX + """
+{"""
+    + INDEX
+    + """
     .reg .b64 %a, %o;
     .reg .b32 %v, %w;
     ld.param.u32 %n, [n];
@@ -32,7 +37,9 @@ PTX = HEAD + """
 }
 .visible .entry saxpy(.param .f32 a, .param .u64 .ptr .global .align 4 x,
                       .param .u64 .ptr .global .align 4 y, .param .u32 n)
-{""" + INDEX + """
+{"""
+    + INDEX
+    + """
     .reg .b64 %x, %y, %o;
     .reg .f32 %a, %f, %g;
     ld.param.u32 %n, [n];
@@ -99,6 +106,7 @@ again:
     ret;
 }
 """
+)
 SAXPY = """
 extern "C" __global__ void saxpy(float a, const float *__restrict__ x, float *y, unsigned int n) {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays: dtypes, views, transfers, what is refused."""
+
 import array
 import gc
 import pickle
@@ -10,8 +11,22 @@ import pytest
 
 import bulkhead
 
-DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",
-          "float32", "float64", "complex64", "complex128"]
+DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -90,9 +105,23 @@ def test_without_elements_and_without_dimensions(dev):
 def test_views_share_memory(dev):
     host = np.arange(24, dtype="int32").reshape(4, 3, 2)
     made = dev.array(host)
-    for key in [0, -1, (1, 2), (1, 2, 1), slice(1, 3), (2, slice(1, 3)), (slice(1, 2), slice(0, 2)),
-                Ellipsis, (Ellipsis,), slice(3, 1), (0, Ellipsis), (slice(2, 3), 1, slice(0, 1)),
-                (slice(0, 4), slice(0, 3)), slice(0, 4, 4), (1, 1, slice(None, None, None))]:
+    for key in [
+        0,
+        -1,
+        (1, 2),
+        (1, 2, 1),
+        slice(1, 3),
+        (2, slice(1, 3)),
+        (slice(1, 2), slice(0, 2)),
+        Ellipsis,
+        (Ellipsis,),
+        slice(3, 1),
+        (0, Ellipsis),
+        (slice(2, 3), 1, slice(0, 1)),
+        (slice(0, 4), slice(0, 3)),
+        slice(0, 4, 4),
+        (1, 1, slice(None, None, None)),
+    ]:
         part = made[key]
         assert part.shape == host[key].shape and np.array_equal(part.numpy(), host[key]), key
     made[1:3] = 7
@@ -106,8 +135,16 @@ def test_views_share_memory(dev):
     assert [row.shape for row in made] == [(3, 2)] * 4
 
 
-@pytest.mark.parametrize("key", [(slice(None), 1), slice(None, None, 2), slice(None, None, -1),
-                                 (slice(None), slice(0, 2)), (Ellipsis, 0)])
+@pytest.mark.parametrize(
+    "key",
+    [
+        (slice(None), 1),
+        slice(None, None, 2),
+        slice(None, None, -1),
+        (slice(None), slice(0, 2)),
+        (Ellipsis, 0),
+    ],
+)
 def test_slices_with_gaps_are_refused(dev, key):
     made = dev.zeros((4, 3), "int32")
     with pytest.raises(bulkhead.UnsupportedError, match="one address") as caught:
@@ -218,14 +255,22 @@ def test_refused_sizes(dev):
 
 def test_tags(dev):
     weights = dev.empty(1000, tag="weights")
-    assert any(each["tag"] == "weights" and each["bytes"] == weights.nbytes
-               for each in dev.memory_tags())
+    assert any(
+        each["tag"] == "weights" and each["bytes"] == weights.nbytes for each in dev.memory_tags()
+    )
     dev.set_memory_limit(5000, tag="weights")
     with pytest.raises(bulkhead.NoMemoryError):
         dev.empty(1000, tag="weights")
 
 
 def test_pickling_is_refused(dev, add):
-    for each in (dev, dev.zeros(3), add, add.module, add[1, 1], add[1, 1](dev.zeros(1, "i32"), 1, 1)):
+    for each in (
+        dev,
+        dev.zeros(3),
+        add,
+        add.module,
+        add[1, 1],
+        add[1, 1](dev.zeros(1, "i32"), 1, 1),
+    ):
         with pytest.raises(TypeError, match="pickle"):
             pickle.dumps(each)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults, stale arrays, deadlines, refusals: the exceptions and what they say."""
+
 import pickle
 import sys
 import threading
@@ -20,7 +21,9 @@ def test_a_fault(dev, ptx, add):
     error = caught.value
     assert error.status is bulkhead.Status.FAULT and error.status == 11
     assert error.kernel == "crash" and error.certain and error.generation == 1
-    assert "0x10" in error.message and error.fix and str(error) == f"{error.message}\nFix: {error.fix}"
+    assert (
+        "0x10" in error.message and error.fix and str(error) == f"{error.message}\nFix: {error.fix}"
+    )
     assert error.ticket == ticket.id and isinstance(ticket.error, bulkhead.FaultError)
     assert y.suspect and not x.suspect
     with pytest.raises(bulkhead.StaleError) as caught:
@@ -150,10 +153,23 @@ def test_a_closed_device(dev, ptx, add):
     dev.close()
     assert not dev.is_open and "closed" in repr(dev)
     ticket.wait()  # it was done before the end
-    for call in (x.numpy, lambda: add[1, 4](x, 1, 4), lambda: dev.zeros(1), dev.sync, dev.health,
-                 lambda: dev.load(PTX), lambda: x.fill(1), lambda: x.copy_from(np.zeros(4, "int32")),
-                 lambda: memoryview(x), lambda: dev.lane(), lambda: dev.sequence(), dev.eventfd,
-                 lambda: x[1:], lambda: bulkhead.prepare(add[1, 4], x, 1, 4), x.release):
+    for call in (
+        x.numpy,
+        lambda: add[1, 4](x, 1, 4),
+        lambda: dev.zeros(1),
+        dev.sync,
+        dev.health,
+        lambda: dev.load(PTX),
+        lambda: x.fill(1),
+        lambda: x.copy_from(np.zeros(4, "int32")),
+        lambda: memoryview(x),
+        lambda: dev.lane(),
+        lambda: dev.sequence(),
+        dev.eventfd,
+        lambda: x[1:],
+        lambda: bulkhead.prepare(add[1, 4], x, 1, 4),
+        x.release,
+    ):
         with pytest.raises(bulkhead.Error):
             call()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels: arguments, shapes, compiling, the decorator, sequences."""
+
 import struct
 import sys
 
@@ -65,7 +66,7 @@ def test_arguments_are_checked(dev, add):
         ((x, 1.5, 4), "float"),
         ((x, "1", 4), "str"),
         ((x, 2**31, 4), "cannot hold"),
-        ((x, -2**31 - 1, 4), "cannot hold"),
+        ((x, -(2**31) - 1, 4), "cannot hold"),
         ((x, 1, -1), "cannot hold"),
         ((x, 1, 2**32), "cannot hold"),
         ((x, 1, 2**80), "cannot hold"),
@@ -80,8 +81,8 @@ def test_arguments_are_checked(dev, add):
         assert caught.value.kernel == "add" and caught.value.fix
     with pytest.raises(TypeError, match="dead_line"):
         add[1, 4](x, 1, 4, dead_line=3)
-    add[1, 4](x, -2**31, 4).wait()
-    assert x.tolist() == [-2**31] * 4
+    add[1, 4](x, -(2**31), 4).wait()
+    assert x.tolist() == [-(2**31)] * 4
     with pytest.raises(TypeError):
         In(np.zeros(3))
 
@@ -109,8 +110,10 @@ def test_counts(dev, ptx):
 def test_every_form_of_number(dev, ptx):
     out = dev.zeros(4, "uint64")
     keep = ptx.kernel(
-        "keep", "void *out, unsigned long long wide, double real, __half half, short small, bool flag, "
-                "float2 pair")
+        "keep",
+        "void *out, unsigned long long wide, double real, __half half, short small, bool flag, "
+        "float2 pair",
+    )
     keep[1, 1](out, 2**64 - 1, 2.5, 1.5, -2, True, np.complex64(1 + 2j)).wait()
     wide, real, half, small, flag, x, y = struct.unpack("<QdehBxxxff", out.tobytes())
     assert (wide, real, half, small, flag, x, y) == (2**64 - 1, 2.5, 1.5, -2, 1, 1, 2)
@@ -170,7 +173,11 @@ def test_modules(dev, ptx):
     assert ptx.compiled() is None and ptx.image() is None
     with pytest.raises(LookupError):
         ptx["nothing"]
-    for wrong in ("int *x, int value", "int *x, int value, double n", "int (*x)(int), int v, int n"):
+    for wrong in (
+        "int *x, int value",
+        "int *x, int value, double n",
+        "int (*x)(int), int v, int n",
+    ):
         with pytest.raises(bulkhead.InvalidError):
             ptx.kernel("add", wrong)
     with pytest.raises(bulkhead.LoadError):
@@ -186,8 +193,9 @@ def test_modules(dev, ptx):
 
 
 def test_variables(dev):
-    module = dev.load(HEAD + ".visible .global .align 4 .u32 counter = 5;\n"
-                      ".visible .entry nothing() { ret; }\n")
+    module = dev.load(
+        HEAD + ".visible .global .align 4 .u32 counter = 5;\n.visible .entry nothing() { ret; }\n"
+    )
     assert module.read("counter") == struct.pack("<I", 5)
     module.write("counter", np.array([9], "uint32"))
     assert module.read("counter") == struct.pack("<I", 9)
@@ -207,9 +215,12 @@ def test_many_parameters(dev):
     count = 40
     names = ", ".join(f".param .u32 p{i}" for i in range(count))
     loads = "\n".join(f"ld.param.u32 %v, [p{i}]; add.u32 %t, %t, %v;" for i in range(count))
-    module = dev.load(HEAD + f".visible .entry total(.param .u64 out, {names}) {{\n"
-                      ".reg .b64 %o; .reg .b32 %v, %t;\nmov.u32 %t, 0;\n" + loads +
-                      "ld.param.u64 %o, [out]; st.global.u32 [%o], %t; ret; }\n")
+    module = dev.load(
+        HEAD + f".visible .entry total(.param .u64 out, {names}) {{\n"
+        ".reg .b64 %o; .reg .b32 %v, %t;\nmov.u32 %t, 0;\n"
+        + loads
+        + "ld.param.u64 %o, [out]; st.global.u32 [%o], %t; ret; }\n"
+    )
     out = dev.zeros(1, "uint32")
     module["total"][1, 1](out, *range(count)).wait()
     assert out.item() == sum(range(count))
@@ -276,8 +287,12 @@ def test_sequences(dev, add):
 def test_compiled(dev, compiler):
     module = dev.compile(SAXPY)
     saxpy = module["saxpy"]
-    assert list(saxpy.parameters) == ["float a", "const float *__restrict__ x", "float *y",
-                                      "unsigned int n"]
+    assert list(saxpy.parameters) == [
+        "float a",
+        "const float *__restrict__ x",
+        "float *y",
+        "unsigned int n",
+    ]
     x, y = dev.array(np.arange(8, dtype="float32")), dev.zeros(8)
     saxpy.forall(8)(2, x, y, 8).wait()
     assert y.tolist() == [2.0 * i for i in range(8)]
@@ -290,11 +305,15 @@ def test_compiled(dev, compiler):
 
 
 def test_names_of_cpp(dev, compiler):
-    module = dev.compile("""
+    module = dev.compile(
+        """
         template <typename T, int N> __global__ void scale(T *x) { x[threadIdx.x] *= (T)N; }
         __global__ void plain(const int *from, int *to) { *to = *from + OFFSET; }
         namespace inner { __global__ void deep(int *to) { *to = 3; } }
-        """, names=["scale<float, 3>"], defines={"OFFSET": 4})
+        """,
+        names=["scale<float, 3>"],
+        defines={"OFFSET": 4},
+    )
     x = dev.full(4, 2.0)
     module["scale<float, 3>"][1, 4](x).wait()
     assert x.tolist() == [6.0] * 4
@@ -305,10 +324,10 @@ def test_names_of_cpp(dev, compiler):
     assert b.item() == 3
 
 
-twice_source = '''extern "C" __global__ void twice(int *x, int n) {
+twice_source = """extern "C" __global__ void twice(int *x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] *= 2;
-}'''
+}"""
 
 
 def test_the_decorator(dev, compiler, tmp_path):
@@ -339,6 +358,7 @@ def test_printing(device_name, compiler, capfd):
     said = []
     with bulkhead.open(device_name, print=said.append) as device:
         device.compile('extern "C" __global__ void say(int n) { printf("n is %d\\n", n); }')["say"][
-            1, 2](7).wait()
+            1, 2
+        ](7).wait()
         device.sync()
     assert "".join(said) == "n is 7\nn is 7\n"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signals, threads, asyncio, fork, the end of the interpreter."""
+
 import asyncio
 import gc
 import os
@@ -20,6 +21,7 @@ import bulkhead
 @pytest.fixture
 def interrupt():
     """interrupt(call): what Ctrl-C soon after its start does; returns the seconds it took."""
+
     def run(call):
         timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
@@ -45,9 +47,16 @@ def test_ctrl_c(dev, ptx, add, interrupt):
         for _ in range(5000):
             launch(x, 1, 4)
 
-    for call in (ticket.wait, lambda: ticket.wait(100), x.numpy,
-                 lambda: x.copy_from(np.ones(4, "int32")), dev.sync, fill_the_queue, dev.close,
-                 lambda: bulkhead.wait_all([ticket])):
+    for call in (
+        ticket.wait,
+        lambda: ticket.wait(100),
+        x.numpy,
+        lambda: x.copy_from(np.ones(4, "int32")),
+        dev.sync,
+        fill_the_queue,
+        dev.close,
+        lambda: bulkhead.wait_all([ticket]),
+    ):
         assert interrupt(call) < 3
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
@@ -218,19 +227,19 @@ def test_what_is_dropped_is_freed(device_name):
 SCRIPTS = {
     "open_device": "dev = bulkhead.open(NAME)",
     "running_kernel": "dev = bulkhead.open(NAME)\nx = dev.zeros(1, 'int32')\n"
-                      "t = dev.load(PTX)['endless'][1, 1](x)",
+    "t = dev.load(PTX)['endless'][1, 1](x)",
     "pending_callback": "dev = bulkhead.open(NAME)\nx = dev.zeros(1, 'int32')\n"
-                        "t = dev.load(PTX)['endless'][1, 1](x)\nt.on_done(lambda t: None)",
+    "t = dev.load(PTX)['endless'][1, 1](x)\nt.on_done(lambda t: None)",
     "thread_that_waits": "import threading\ndev = bulkhead.open(NAME)\nx = dev.zeros(1, 'int32')\n"
-                         "t = dev.load(PTX)['endless'][1, 1](x)\n"
-                         "def wait():\n    try: t.wait()\n    except bulkhead.CancelledError: pass\n"
-                         "threading.Thread(target=wait, daemon=True).start()",
+    "t = dev.load(PTX)['endless'][1, 1](x)\n"
+    "def wait():\n    try: t.wait()\n    except bulkhead.CancelledError: pass\n"
+    "threading.Thread(target=wait, daemon=True).start()",
     "watches_and_log": "dev = bulkhead.open(NAME)\nbulkhead.set_log(lambda *a: None, 'debug')\n"
-                       "dev.watch('loss', print)\ndev.watch('health', print)",
+    "dev.watch('loss', print)\ndev.watch('health', print)",
     "cycle": "dev = bulkhead.open(NAME)\nclass A: pass\na = A()\na.dev, a.self, dev.a = dev, a, a",
     "managed": "dev = bulkhead.open(NAME)\nm = dev.managed(10, 'int32')\nh = m.host\nh[:] = 3",
     "mapped": "dev = bulkhead.open(NAME)\nm = dev.zeros(10, shareable=NAME == 'cpu')\n"
-              "import numpy\nh = numpy.asarray(m)\nh += 3",
+    "import numpy\nh = numpy.asarray(m)\nh += 3",
     "uncaught": "dev = bulkhead.open(NAME)\nimport sys\nsys.exit(0)",
 }
 
@@ -239,16 +248,25 @@ SCRIPTS = {
 def test_the_end_of_the_interpreter(script, device_name, tmp_path):
     code = f"import bulkhead\nNAME = {device_name!r}\nPTX = {PTX!r}\n{SCRIPTS[script]}\n"
     begin = time.monotonic()
-    done = subprocess.run([sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True,
-                          timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0 and not done.stderr, done.stderr
     assert time.monotonic() - begin < 20
 
 
 def test_importing_is_quick_and_brings_no_numpy():
-    code = ("import sys, time\nbegin = time.perf_counter()\nimport bulkhead\n"
-            "print(time.perf_counter() - begin)\n"
-            "assert 'numpy' not in sys.modules and 'asyncio' not in sys.modules")
-    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                                  check=True).stdout) for _ in range(3)]
+    code = (
+        "import sys, time\nbegin = time.perf_counter()\nimport bulkhead\n"
+        "print(time.perf_counter() - begin)\n"
+        "assert 'numpy' not in sys.modules and 'asyncio' not in sys.modules"
+    )
+    times = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for _ in range(3)
+    ]
     assert min(times) < 0.25  # 18 ms on a machine that does nothing else

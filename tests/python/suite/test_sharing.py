@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory without a copy: the buffer protocol, DLPack, managed arrays, other processes."""
+
 import gc
 import os
 import socket
@@ -17,8 +18,9 @@ def on_cpu(device_name):
         pytest.skip("the process sees memory of the CPU device")
 
 
-@pytest.mark.parametrize("name", ["bool", "int8", "uint64", "float16", "float64", "complex64",
-                                  "complex128"])
+@pytest.mark.parametrize(
+    "name", ["bool", "int8", "uint64", "float16", "float64", "complex64", "complex128"]
+)
 def test_the_buffer_protocol(dev, on_cpu, name):
     made = dev.array((np.arange(12) % 2).astype(name).reshape(3, 4), shareable=True)
     seen = np.asarray(made)

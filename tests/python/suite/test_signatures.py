@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is read of a kernel's parameters in CUDA sources, declared signatures and PTX."""
+
 import pytest
 
 from bulkhead import _core, _signature
@@ -12,29 +13,44 @@ def brief(parameters):
     return [(each[1], each[2]) if each[0] == "p" else (each[0], each[3]) for each in parameters]
 
 
-@pytest.mark.parametrize("text, expected", [
-    ("", []),
-    ("void", []),
-    ("float a", [("f", 4)]),
-    ("unsigned n, unsigned long long m, long k, size_t s", [("u", 4), ("u", 8), ("i", 8), ("u", 8)]),
-    ("int unsigned n, long int m, short s, signed char c, char d",
-     [("u", 4), ("i", 8), ("i", 2), ("i", 1), ("i", 1)]),
-    ("const float *x", [(IN, _core.BH_F32)]),
-    ("float const * __restrict__ x, float *__restrict__ y", [(IN, _core.BH_F32), (INOUT, _core.BH_F32)]),
-    ("float * const x", [(INOUT, _core.BH_F32)]),
-    ("const volatile uint8_t* x", [(IN, _core.BH_U8)]),
-    ("double x[], const double y[16], out double *z", [(INOUT, _core.BH_F64), (IN, _core.BH_F64),
-                                                       (OUT, _core.BH_F64)]),
-    ("float **rows, void *any, const Particle *p", [(INOUT, 0), (INOUT, 0), (IN, 0)]),
-    ("float2 *z, __half h, const __nv_bfloat16 *b", [(INOUT, _core.BH_F32), ("f", 2),
-                                                     (IN, _core.BH_BF16)]),
-    ("std::uint32_t n, bool flag, int m = 3", [("u", 4), ("b", 1), ("i", 4)]),
-    ("const int, unsigned", [("i", 4), ("u", 4)]),
-    ("Matrix m", [("?", 0)]),
-    ("const float (*x)[4]", None),
-    ("int &n", None),
-    ("std::array<float, 4> x", None),
-])
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("", []),
+        ("void", []),
+        ("float a", [("f", 4)]),
+        (
+            "unsigned n, unsigned long long m, long k, size_t s",
+            [("u", 4), ("u", 8), ("i", 8), ("u", 8)],
+        ),
+        (
+            "int unsigned n, long int m, short s, signed char c, char d",
+            [("u", 4), ("i", 8), ("i", 2), ("i", 1), ("i", 1)],
+        ),
+        ("const float *x", [(IN, _core.BH_F32)]),
+        (
+            "float const * __restrict__ x, float *__restrict__ y",
+            [(IN, _core.BH_F32), (INOUT, _core.BH_F32)],
+        ),
+        ("float * const x", [(INOUT, _core.BH_F32)]),
+        ("const volatile uint8_t* x", [(IN, _core.BH_U8)]),
+        (
+            "double x[], const double y[16], out double *z",
+            [(INOUT, _core.BH_F64), (IN, _core.BH_F64), (OUT, _core.BH_F64)],
+        ),
+        ("float **rows, void *any, const Particle *p", [(INOUT, 0), (INOUT, 0), (IN, 0)]),
+        (
+            "float2 *z, __half h, const __nv_bfloat16 *b",
+            [(INOUT, _core.BH_F32), ("f", 2), (IN, _core.BH_BF16)],
+        ),
+        ("std::uint32_t n, bool flag, int m = 3", [("u", 4), ("b", 1), ("i", 4)]),
+        ("const int, unsigned", [("i", 4), ("u", 4)]),
+        ("Matrix m", [("?", 0)]),
+        ("const float (*x)[4]", None),
+        ("int &n", None),
+        ("std::array<float, 4> x", None),
+    ],
+)
 def test_parameter_lists(text, expected):
     read = _signature.parse_parameters(text)
     assert (read if read is None else brief(read)) == expected
@@ -80,9 +96,18 @@ def test_ptx():
     assert found["nothing"] == [] and found["bare"] == []
 
 
-@pytest.mark.parametrize("mangled, name", [
-    ("saxpy", "saxpy"), ("_Z5saxpyfPKfPfj", "saxpy"), ("_ZN2ns5saxpyEf", "saxpy"),
-    ("_ZN2ns5inner4deepEf", "deep"), ("_ZL6statici", "static"), ("_Z", "_Z"), ("_ZN", "_ZN")])
+@pytest.mark.parametrize(
+    "mangled, name",
+    [
+        ("saxpy", "saxpy"),
+        ("_Z5saxpyfPKfPfj", "saxpy"),
+        ("_ZN2ns5saxpyEf", "saxpy"),
+        ("_ZN2ns5inner4deepEf", "deep"),
+        ("_ZL6statici", "static"),
+        ("_Z", "_Z"),
+        ("_ZN", "_ZN"),
+    ],
+)
 def test_names(mangled, name):
     assert _signature.simple_name(mangled) == name
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pytest plugin, the Jupyter magic, the notebooks, the examples, the type hints."""
+
 import ast
 import os
 import pathlib
@@ -22,25 +23,52 @@ def test_the_fixture(bulkhead_device):
     assert x.tolist() == [1] * 4
 
 
-@pytest.mark.parametrize("body, outcome, says", [
-    ("pass", "1 passed", ""),
-    ("device.load(PTX)['add'][1, 4](device.zeros(4, 'i32'), 1, 4).wait()", "1 passed", ""),
-    ("device.load(PTX)['add'][1, 8](device.zeros(4, 'i32'), 1, 8)", "1 error", "did not look"),
-    ("device.load(PTX)['add'][1, 8](device.zeros(4, 'i32'), 1, 8).wait()", "1 failed", "FaultError"),
-    ("t = device.load(PTX)['add'][1, 8](device.zeros(4, 'i32'), 1, 8)\n    device.sync()\n"
-     "    assert isinstance(t.error, bulkhead.FaultError)", "1 passed", ""),
-    ("device.close()", "1 passed", ""),
-])
+@pytest.mark.parametrize(
+    "body, outcome, says",
+    [
+        ("pass", "1 passed", ""),
+        ("device.load(PTX)['add'][1, 4](device.zeros(4, 'i32'), 1, 4).wait()", "1 passed", ""),
+        ("device.load(PTX)['add'][1, 8](device.zeros(4, 'i32'), 1, 8)", "1 error", "did not look"),
+        (
+            "device.load(PTX)['add'][1, 8](device.zeros(4, 'i32'), 1, 8).wait()",
+            "1 failed",
+            "FaultError",
+        ),
+        (
+            "t = device.load(PTX)['add'][1, 8](device.zeros(4, 'i32'), 1, 8)\n    device.sync()\n"
+            "    assert isinstance(t.error, bulkhead.FaultError)",
+            "1 passed",
+            "",
+        ),
+        ("device.close()", "1 passed", ""),
+    ],
+)
 def test_the_plugin_under_the_checker(body, outcome, says, tmp_path, device_name):
     if device_name != "cpu":
         pytest.skip("the checker is of the CPU device")
     (tmp_path / "test_it.py").write_text(
         f"import bulkhead\nPTX = {PTX!r}\ndef test_it(bulkhead_device):\n"
-        f"    device = bulkhead_device\n    {body}\n")
+        f"    device = bulkhead_device\n    {body}\n"
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p",
-         "bulkhead.pytest_plugin", "--bulkhead-device", "cpu", "test_it.py"], cwd=tmp_path,
-        capture_output=True, text=True, timeout=60)
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "bulkhead.pytest_plugin",
+            "--bulkhead-device",
+            "cpu",
+            "test_it.py",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert outcome in done.stdout and says in done.stdout, done.stdout + done.stderr
 
 
@@ -52,11 +80,14 @@ def test_the_magic(compiler, device_name):
     table = jupyter.run_cell(
         f'twice --device {device_name} --threads n --block 32 --args "x, n" --repeat 2',
         'extern "C" __global__ void twice(float *x, int n) {\n'
-        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) x[i] *= 2;\n}", space)
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) x[i] *= 2;\n}",
+        space,
+    )
     assert x.tolist() == [4] * 10 and "completed" in repr(table) and "on the device" in repr(table)
     assert "<table>" in table._repr_html_() and space["cuda"].kernels() == ["twice"]
-    table = jupyter.run_cell('wrong --args "x"',
-                             'extern "C" __global__ void wrong(float *x) { x[1 << 28] = 1; }', space)
+    table = jupyter.run_cell(
+        'wrong --args "x"', 'extern "C" __global__ void wrong(float *x) { x[1 << 28] = 1; }', space
+    )
     assert "FaultError" in repr(table) and "wrong" in repr(table)
     assert "Compiled: nothing" in repr(jupyter.run_cell("", "__global__ void nothing() {}", space))
     with pytest.raises(bulkhead.InvalidError):
@@ -71,8 +102,11 @@ def test_in_ipython(compiler):
     shell = testing.get_ipython() or testing.start_ipython()
     shell.run_line_magic("load_ext", "bulkhead.jupyter")
     shell.user_ns["x"] = x = np.ones(4, "float32")
-    shell.run_cell_magic("cuda", '--device cpu add --block 4 --args "x"',
-                         'extern "C" __global__ void add(float *x) { x[threadIdx.x] += 1; }')
+    shell.run_cell_magic(
+        "cuda",
+        '--device cpu add --block 4 --args "x"',
+        'extern "C" __global__ void add(float *x) { x[threadIdx.x] += 1; }',
+    )
     assert x.tolist() == [2] * 4
     shell.run_line_magic("unload_ext", "bulkhead.jupyter")
 
@@ -84,22 +118,31 @@ def test_notebooks(name, compiler):
     pytest.importorskip("ipykernel")
     book = nbformat.read(ROOT / "examples" / "python" / name, as_version=4)
     nbclient.NotebookClient(book, timeout=60, kernel_name="python3").execute()
-    shown = "".join(output.get("data", {}).get("text/plain", "")
-                    for cell in book.cells if cell.cell_type == "code" for output in cell.outputs)
+    shown = "".join(
+        output.get("data", {}).get("text/plain", "")
+        for cell in book.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    )
     assert "completed" in shown and "FaultError" in shown
 
 
 def test_the_example(compiler, device_name):
-    done = subprocess.run([sys.executable, ROOT / "examples" / "python" / "saxpy.py", device_name],
-                          capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "python" / "saxpy.py", device_name],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("y[999] = 1999.0") == 2 and "x is intact: True" in done.stdout
 
 
 def test_the_command(tmp_path):
     """`bulkhead` of a wheel lies in the package; in the build folder it does not."""
-    done = subprocess.run([sys.executable, "-m", "bulkhead", "--version"], capture_output=True,
-                          text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "bulkhead", "--version"], capture_output=True, text=True
+    )
     if (pathlib.Path(bulkhead.__file__).parent / "bin" / "bulkhead").exists():
         assert bulkhead.__version__ in done.stdout
     else:
@@ -113,8 +156,9 @@ def names_of(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             found[node.name] = None
         elif isinstance(node, ast.ClassDef):
-            found[node.name] = {each.name for each in node.body
-                                if isinstance(each, ast.FunctionDef)}
+            found[node.name] = {
+                each.name for each in node.body if isinstance(each, ast.FunctionDef)
+            }
         elif isinstance(node, ast.AnnAssign):
             found[node.target.id] = None
     return found
@@ -129,9 +173,14 @@ def test_the_stub_says_what_the_extension_has():
     for name, methods in stub.items():
         kind = getattr(_core, name)
         if isinstance(kind, type):
-            have = {each for each in vars(kind) if not each.startswith("__") or each in (
-                "__getitem__", "__await__", "__call__")}
-            assert have == {each for each in methods if each not in ("__init__", "__new__", "__buffer__")}, name
+            have = {
+                each
+                for each in vars(kind)
+                if not each.startswith("__") or each in ("__getitem__", "__await__", "__call__")
+            }
+            assert have == {
+                each for each in methods if each not in ("__init__", "__new__", "__buffer__")
+            }, name
 
 
 def test_everything_public_is_documented():

@@ -5,6 +5,7 @@ usage: check_api.py c JSON                  prints C that compiles only if the h
        check_api.py exported JSON FILE      what nm says of the libraries
        check_api.py extension JSON FILE     what nm says of the extension; imports bulkhead
 """
+
 import json
 import re
 import sys
@@ -14,22 +15,28 @@ def as_c(api):
     print('#include "bulkhead.h"\n#include "bulkhead/cuda.h"')
     for each in api["functions"]:
         types = ", ".join(parameter["type"] for parameter in each["parameters"]) or "void"
-        print(f"_Static_assert(__builtin_types_compatible_p(__typeof__({each['name']}), "
-              f"{each['result']}({types})), \"{each['name']}\");")
+        print(
+            f"_Static_assert(__builtin_types_compatible_p(__typeof__({each['name']}), "
+            f'{each["result"]}({types})), "{each["name"]}");'
+        )
     for each in api["structs"]:
-        print(f"_Static_assert(sizeof({each['name']}) == {each['size']}, \"{each['name']}\");")
+        print(f'_Static_assert(sizeof({each["name"]}) == {each["size"]}, "{each["name"]}");')
         for field in each["fields"]:
             place = f"{each['name']}, {field['name']}"
-            print(f"_Static_assert(offsetof({place}) == {field['offset']}, \"{place}\");")
+            print(f'_Static_assert(offsetof({place}) == {field["offset"]}, "{place}");')
             if field["type"] in ("union", "struct") or "(*)" in field["type"]:
                 continue
             kind = re.sub(r"(\[.*\])$", "", field["type"])
-            array = field["type"][len(kind):]
-            print(f"_Static_assert(__builtin_types_compatible_p(__typeof__((({each['name']} *)0)->"
-                  f"{field['name']}), __typeof__({kind} {array})), \"{place}\");")
+            array = field["type"][len(kind) :]
+            print(
+                f"_Static_assert(__builtin_types_compatible_p(__typeof__((({each['name']} *)0)->"
+                f'{field["name"]}), __typeof__({kind} {array})), "{place}");'
+            )
     for each in api["constants"]:
-        print(f"_Static_assert({each['name']} == {each['value']}"
-              f"{'u' if each['value'] > 2**31 else ''}, \"{each['name']}\");")
+        print(
+            f"_Static_assert({each['name']} == {each['value']}"
+            f'{"u" if each["value"] > 2**31 else ""}, "{each["name"]}");'
+        )
 
 
 def names(path):

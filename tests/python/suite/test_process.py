@@ -65,6 +65,20 @@ def test_ctrl_c(dev, ptx, add, interrupt):
     assert time.monotonic() - begin < 5
 
 
+SLOW = """
+template <int A, int B> struct g { static const long v = g<A - 1, B>::v + g<A, B - 1>::v; };
+template <int B> struct g<0, B> { static const long v = B; };
+template <int A> struct g<A, 0> { static const long v = A; };
+extern "C" __global__ void slow(long *x) { *x = g<190, 190>::v + g<191, 180>::v; }
+"""
+
+
+def test_ctrl_c_ends_a_compile(dev, compiler, interrupt):
+    assert interrupt(lambda: dev.compile(SLOW, cache=False)) < 3
+    quick = dev.compile('extern "C" __global__ void quick() {}')
+    assert quick.kernels() == ["quick"]
+
+
 def test_other_signals_do_not_end_a_wait(dev, ptx):
     seen = []
     before = signal.signal(signal.SIGUSR1, lambda *_: seen.append(1))

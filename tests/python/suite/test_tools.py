@@ -138,6 +138,15 @@ def test_the_example(compiler, device_name):
     assert done.stdout.count("y[999] = 1999.0") == 2 and "x is intact: True" in done.stdout
 
 
+def test_the_first_program_of_the_docs(compiler):
+    text = (ROOT / "docs" / "python.md").read_text()
+    program = text.split("```python\n")[1].split("```")[0].replace(".open()", ".open('cpu')")
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "1998.0\n", done.stderr
+
+
 def test_the_command(tmp_path):
     """`bulkhead` of a wheel lies in the package; in the build folder it does not."""
     done = subprocess.run(

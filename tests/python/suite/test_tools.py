@@ -40,6 +40,12 @@ def test_the_fixture(bulkhead_device):
             "1 passed",
             "",
         ),
+        (
+            "import pytest\n    with pytest.raises(bulkhead.FaultError):\n"
+            "        device.load(PTX)['add'][1, 8](device.zeros(4, 'i32'), 1, 8).wait()",
+            "1 passed",
+            "",
+        ),
         ("device.close()", "1 passed", ""),
     ],
 )

@@ -70,11 +70,13 @@ def test_ctrl_c(dev, ptx, add, interrupt):
 
 
 SLOW = """
-template <int A, int B> struct g { static const long v = g<A - 1, B>::v + g<A, B - 1>::v; };
-template <int B> struct g<0, B> { static const long v = B; };
-template <int A> struct g<A, 0> { static const long v = A; };
-extern "C" __global__ void slow(long *x) { *x = g<190, 190>::v + g<191, 180>::v; }
-"""
+template <int K, int A, int B> struct g {
+    static const long v = g<K, A - 1, B>::v + g<K, A, B - 1>::v;
+};
+template <int K, int B> struct g<K, 0, B> { static const long v = B; };
+template <int K, int A> struct g<K, A, 0> { static const long v = A; };
+extern "C" __global__ void slow(long *x) { *x = SUM; }
+""".replace("SUM", " + ".join(f"g<{i}, 80, 80>::v" for i in range(8)))
 
 
 def test_ctrl_c_ends_a_compile(dev, compiler, interrupt):

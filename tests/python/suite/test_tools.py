@@ -76,6 +76,7 @@ def test_the_plugin_under_the_checker(body, outcome, says, tmp_path, device_name
         timeout=60,
     )
     assert outcome in done.stdout and says in done.stdout, done.stdout + done.stderr
+    assert ("error" in done.stdout.splitlines()[-1]) == ("error" in outcome), done.stdout
 
 
 def test_the_magic(compiler, device_name):

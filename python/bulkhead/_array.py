@@ -190,18 +190,19 @@ class Array(_core.Buffer):
                     )
                 first += index % size * step
                 gap |= cut and size != 1
-        if gap and prod(shape):
+        view_shape = tuple(shape)
+        if gap and prod(view_shape):
             raise refused(
-                f"the elements of this slice, of shape {tuple(shape)} with strides "
+                f"the elements of this slice, of shape {view_shape} with strides "
                 f"{tuple(strides)}, "
                 "are not one after the other, and a kernel gets one address",
                 "slice the first dimensions only, index inside the kernel, or copy: "
                 "dev.array(array.numpy()[...])",
                 Status.UNSUPPORTED,
             )
-        if not prod(shape):
+        if not prod(view_shape):
             first = 0
-        return self._part(self._dtype, first, tuple(shape))
+        return self._part(self._dtype, first, view_shape)
 
     def __setitem__(self, key, value) -> None:
         part = self[key]

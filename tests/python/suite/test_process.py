@@ -289,4 +289,4 @@ def test_importing_is_quick_and_brings_no_numpy():
         )
         for _ in range(3)
     ]
-    assert min(times) < 0.25  # 18 ms on a machine that does nothing else
+    assert min(times) < 1  # 20 ms on a machine that does nothing else

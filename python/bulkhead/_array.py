@@ -191,7 +191,8 @@ class Array(_core.Buffer):
                 first += index % size * step
                 gap |= cut and size != 1
         view_shape = tuple(shape)
-        if gap and prod(view_shape):
+        count: int = prod(view_shape)
+        if gap and count:
             raise refused(
                 f"the elements of this slice, of shape {view_shape} with strides "
                 f"{tuple(strides)}, "
@@ -200,7 +201,7 @@ class Array(_core.Buffer):
                 "dev.array(array.numpy()[...])",
                 Status.UNSUPPORTED,
             )
-        if not prod(view_shape):
+        if not count:
             first = 0
         return self._part(self._dtype, first, view_shape)
 

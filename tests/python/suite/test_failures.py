@@ -28,6 +28,7 @@ def test_a_fault(dev, ptx, add):
     assert y.suspect and not x.suspect
     with pytest.raises(bulkhead.StaleError) as caught:
         y.numpy()
+    assert "array.accept()" in caught.value.fix  # as it is called here
     with pytest.raises(bulkhead.StaleError):
         add[1, 4](y, 1, 4).wait()
     add[1, 4](x, 1, 4).wait()

@@ -31,6 +31,11 @@ for file in libbulkhead.a libbulkhead.so.0 libbulkhead-cuda.so.0 pkgconfig/bulkh
     [ -e "$lib/$file" ] || { echo "not installed: $lib/$file"; exit 1; }
 done
 
+if command -v python3 >/dev/null && [ -e "$BULKHEAD_BUILD_DIR/bulkhead-api.json" ]; then
+    python3 -c 'import json, sys; sys.exit(not json.load(open(sys.argv[1]))["functions"])' \
+        "$prefix/share/bulkhead/bulkhead-api.json"
+fi
+
 version=$(sed -n 's/^#define BH_VERSION_[A-Z]* //p' "$prefix/include/bulkhead/core.h" | paste -s -d .)
 
 # run NAME COMMAND...: it must find the library and the worker.

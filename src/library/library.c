@@ -56,6 +56,10 @@ bh_type bh__real_type(bh_type type) {
     return type == BH_C64 ? BH_F32 : type == BH_C128 ? BH_F64 : type;
 }
 
+bh_type bh__complex_type(bh_type type) {
+    return type == BH_F32 ? BH_C64 : type == BH_F64 ? BH_C128 : type;
+}
+
 bool bh__product_type_fits(bh_type of, bh_type sum) {
     if (of == BH_F16 || of == BH_BF16) return sum == of || sum == BH_F32;
     return of == BH_I8 ? sum == BH_I32 : sum == of;

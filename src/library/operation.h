@@ -23,6 +23,7 @@ typedef enum bh__operand_form { BH__FORM_VECTOR, BH__FORM_MATRIX, BH__FORM_ARRAY
 typedef enum bh__operand_type {
     BH__TYPE_SAME,   /* the first operand's */
     BH__TYPE_REAL,   /* the same, the real one of a complex type */
+    BH__TYPE_COMPLEX, /* the same, the complex one of a real type */
     BH__TYPE_INDEX,  /* BH_I64 */
     BH__TYPE_INFO,   /* BH_I32 */
     BH__TYPE_OWN,    /* one of its own: bh__library.refuse looks at it */
@@ -39,7 +40,7 @@ typedef struct bh__operand {
     bool triangle;    /* only part of it is written or read */
     bool optional;    /* it may be left out, all zero: then it takes no bytes */
     /* A letter for its count, or two for rows and columns. Equal letters are equal numbers; 1 is
-     * one. 's' is the side of B or C that the special matrix is on: rows, with BH_BLAS_RIGHT
+     * one; 'K' is the smaller one of m and n, which operands before it have. 's' is the side of B or C that the special matrix is on: rows, with BH_BLAS_RIGHT
      * columns. Arrays have none: bh__library.refuse looks at them. */
     char shape[3];
 } bh__operand;
@@ -164,6 +165,8 @@ static inline bool bh__type_is_complex(bh_type type) {
 }
 /* BH_F32 for BH_C64, BH_F64 for BH_C128, else the type itself. */
 bh_type bh__real_type(bh_type type);
+/* BH_C64 for BH_F32, BH_C128 for BH_F64, else the type itself. */
+bh_type bh__complex_type(bh_type type);
 /* Whether a product of matrices of the first type can be added to one of the second. */
 bool bh__product_type_fits(bh_type of, bh_type sum);
 /* Bytes of an element; 0 if there is no such type. As bh_type_size, which workers do not have. */

@@ -97,7 +97,7 @@ typedef struct bh__library {
 } bh__library;
 
 enum {
-    BH__LIBRARIES = 1,
+    BH__LIBRARIES = 2,
     BH__LIBRARY_OPERATIONS = 64, /* at most, of one library */
     BH__LIBRARY_KINDS = 256      /* kinds of library calls begin here */
 };

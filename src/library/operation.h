@@ -21,13 +21,13 @@ typedef enum bh__operand_form { BH__FORM_VECTOR, BH__FORM_MATRIX, BH__FORM_ARRAY
 
 /* The type of an operand's elements. */
 typedef enum bh__operand_type {
-    BH__TYPE_SAME,   /* the first operand's */
-    BH__TYPE_REAL,   /* the same, the real one of a complex type */
+    BH__TYPE_SAME,    /* the first operand's */
+    BH__TYPE_REAL,    /* the same, the real one of a complex type */
     BH__TYPE_COMPLEX, /* the same, the complex one of a real type */
-    BH__TYPE_INDEX,  /* BH_I64 */
-    BH__TYPE_INFO,   /* BH_I32 */
-    BH__TYPE_OWN,    /* one of its own: bh__library.refuse looks at it */
-    BH__TYPE_PRODUCT /* of C in a gemm: bh__product_type_fits */
+    BH__TYPE_INDEX,   /* BH_I64 */
+    BH__TYPE_INFO,    /* BH_I32 */
+    BH__TYPE_OWN,     /* one of its own: bh__library.refuse looks at it */
+    BH__TYPE_PRODUCT  /* of C in a gemm: bh__product_type_fits */
 } bh__operand_type;
 
 typedef struct bh__operand {
@@ -40,8 +40,9 @@ typedef struct bh__operand {
     bool triangle;    /* only part of it is written or read */
     bool optional;    /* it may be left out, all zero: then it takes no bytes */
     /* A letter for its count, or two for rows and columns. Equal letters are equal numbers; 1 is
-     * one; 'K' is the smaller one of m and n, which operands before it have. 's' is the side of B or C that the special matrix is on: rows, with BH_BLAS_RIGHT
-     * columns. Arrays have none: bh__library.refuse looks at them. */
+     * one; 'K' is the smaller one of m and n, which operands before it have. 's' is the side of B
+     * or C that the special matrix is on: rows, with BH_BLAS_RIGHT columns. Arrays have none:
+     * bh__library.refuse looks at them. */
     char shape[3];
 } bh__operand;
 

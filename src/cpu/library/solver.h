@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Dense solvers on the CPU device: LAPACK's Fortran functions, one call for each member of a batch.
- * An operation brings its operands into column order (dense.c), asks LAPACK how much memory it works
- * in, calls it, and writes what it made to where the request wants it.
+ * An operation brings its operands into column order (dense.c), asks LAPACK how much memory it
+ * works in, calls it, and writes what it made to where the request wants it.
  */
 #ifndef BH_CPU_LIBRARY_SOLVER_H
 #define BH_CPU_LIBRARY_SOLVER_H

@@ -7,12 +7,11 @@
  * what it needs. Here A X = B is solved; A becomes its factors L and U, B becomes X:
  *
  *     bh_status solve(bh_buffer a, bh_buffer b, bh_buffer info, uint64_t n, uint64_t columns) {
- *         bh_vector no_pivots = {{0}, 0, 0, 0, 0};
- *         bh_solver call = bh_solver_gesv(BH_SOLVER_STRICT, bh_matrix_of(a, n, n), no_pivots,
+ *         bh_solver call = bh_solver_gesv(BH_SOLVER_STRICT, bh_matrix_of(a, n, n), bh_no_vector(),
  *                                         bh_matrix_of(b, n, columns), info);
- *         bh_submit_options wait = BH_INIT(wait);
- *         wait.flags = BH_SUBMIT_WAIT;
- *         return bh_submit(&call.request, &wait, NULL);
+ *         bh_submit_options options = BH_INIT(options);
+ *         options.flags = BH_SUBMIT_WAIT;
+ *         return bh_submit(&call.request, &options, NULL);
  *     }
  *
  * Elements are BH_F32, BH_F64, BH_C64 or BH_C128, the same in all operands except where an

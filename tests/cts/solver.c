@@ -4,6 +4,7 @@
 #include "../support/solver.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef unsigned long long ull;
@@ -530,5 +531,36 @@ TEST(small_cases_have_known_answers) {
     CHECK_NEAR(got[0], 0, 1e-15);
     CHECK_NEAR(got[1], 1, 1e-15);
     CHECK_NEAR(got[3], -1, 1e-15);
+    CHECK_OK(bh_device_close(device));
+}
+
+/* Beyond what libraries do on one thread. */
+TEST_TIMEOUT(large_systems_are_solved_on_many_threads, 60) {
+    enum { LARGE = 500 };
+    const bh_submit_options wait = {.size = sizeof wait, .flags = BH_SUBMIT_WAIT};
+    bh_device device = open_library_device(BH_LIBRARY_SOLVER);
+    uint64_t count = (uint64_t)LARGE * LARGE;
+    double *a = calloc(count, sizeof *a), b[LARGE];
+    bh_buffer none = {0};
+    rng r = rng_seeded(21);
+    REQUIRE(a != NULL);
+    for (int by_columns = 0; by_columns < 2; by_columns++) {
+        memset(b, 0, sizeof b);
+        for (uint64_t i = 0; i < LARGE; i++) {
+            for (uint64_t j = 0; j < LARGE; j++) {
+                double value = (double)rng_below(&r, 1000) / 1000 + (i == j ? LARGE : 0);
+                a[by_columns ? j * LARGE + i : i * LARGE + j] = value;
+                b[i] += value * (double)(j % 7);
+            }
+        }
+        bh_matrix am = bh_matrix_of(filled(device, BH_F64, count, a), LARGE, LARGE);
+        bh_matrix bm = bh_matrix_of(filled(device, BH_F64, LARGE, b), LARGE, 1);
+        am.flags = by_columns ? BH_MATRIX_COLUMN_MAJOR : 0;
+        bh_solver call = bh_solver_gesv(BH_SOLVER_STRICT, am, bh_no_vector(), bm, none);
+        REQUIRE_OK(bh_submit(&call.request, &wait, NULL));
+        REQUIRE_OK(bh_buffer_read(bm.buffer, 0, b, sizeof b));
+        for (int j = 0; j < LARGE; j++) CHECK_NEAR(b[j], j % 7, 1e-10);
+    }
+    free(a);
     CHECK_OK(bh_device_close(device));
 }

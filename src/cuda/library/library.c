@@ -7,14 +7,20 @@
 
 #include "base/environment.h"
 
-/* How a library is used here. The order is that of bh__libraries. */
+/* How a library is used here. The order is that of bh__libraries. All NULL: not yet. */
 static const struct {
     const char *(*open)(bh__device_instance *device, const char **fix);
     bh_status (*run)(bh__device_lane *lane, const bh__library_call *call, bh_error *error);
     void (*lane_close)(bh__device_lane *lane);
 } drivers[BH__LIBRARIES] = {
     {bh__cuda_blas_open, bh__cuda_blas_run, bh__cuda_blas_lane_close},
+    {NULL, NULL, NULL}, /* solver */
 };
+
+static const char *open_none(const char **fix) {
+    *fix = "open the CPU device for it";
+    return "this version does not have it on NVIDIA GPUs";
+}
 
 static uint32_t number_of(const bh__library *library) {
     return (uint32_t)(library - bh__libraries);
@@ -49,7 +55,8 @@ bh_status bh__cuda_library_load(bh__device_instance *device, const bh__library *
                                 bh_error *error, int *out_blob) {
     uint32_t number = number_of(library);
     const char *fix = BH__CUDA_DEFECT, *lack = "the worker was started without it";
-    if (device->services->libraries & 1u << number) lack = drivers[number].open(device, &fix);
+    if (device->services->libraries & 1u << number)
+        lack = drivers[number].open ? drivers[number].open(device, &fix) : open_none(&fix);
     if (lack) return bh__fail(error, BH_E_UNSUPPORTED, fix, "library %s: %s", library->name, lack);
     return bh__library_describe(library, error, out_blob);
 }
@@ -62,5 +69,7 @@ bh_status bh__cuda_library_run(bh__device_lane *lane, const bh__library *library
 }
 
 void bh__cuda_library_lane_close(bh__device_lane *lane) {
-    for (uint32_t i = 0; i < BH__LIBRARIES; i++) drivers[i].lane_close(lane);
+    for (uint32_t i = 0; i < BH__LIBRARIES; i++) {
+        if (drivers[i].lane_close) drivers[i].lane_close(lane);
+    }
 }

@@ -4,8 +4,6 @@
  * the last one.
  * usage: pca [DEVICE] */
 #include <bulkhead.h>
-#include <bulkhead/blas.h>
-#include <bulkhead/solver.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * A library call is a request like a transfer: it goes to a lane with bh_submit and into a sequence
  * with bh_sequence_add, it has a ticket and a deadline, work on the same buffers is ordered, and a
  * loss judges it like a launch. On a GPU it runs in NVIDIA's libraries, on the CPU device in those
- * of the system. blas.h and solver.h have the operations.
+ * of the system. blas.h, fft.h and solver.h have the operations.
  *
  * A device is opened with the libraries that it may use. Workers find them on the machine; a
  * library that is missing is BH_E_UNSUPPORTED, with what to install.
@@ -95,6 +95,21 @@ static inline bh_vector bh_vector_of(bh_buffer buffer, uint64_t count) {
 /* The first elements of a buffer, row by row without gaps. */
 static inline bh_matrix bh_matrix_of(bh_buffer buffer, uint64_t rows, uint64_t columns) {
     bh_matrix made = {buffer, 0, rows, columns, 0, 0, 0, 0};
+    return made;
+}
+
+/* The first elements of a buffer without gaps, the last index fastest. */
+static inline bh_array bh_array_3d(bh_buffer buffer, uint64_t first, uint64_t second,
+                                   uint64_t third) {
+    bh_array made = {buffer, 0, 3, 0, {first, second, third}, {0}, 0};
+    return made;
+}
+static inline bh_array bh_array_2d(bh_buffer buffer, uint64_t first, uint64_t second) {
+    bh_array made = {buffer, 0, 2, 0, {first, second}, {0}, 0};
+    return made;
+}
+static inline bh_array bh_array_1d(bh_buffer buffer, uint64_t count) {
+    bh_array made = {buffer, 0, 1, 0, {count}, {0}, 0};
     return made;
 }
 

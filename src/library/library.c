@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "library/blas.h"
+#include "library/fft.h"
 #include "library/operation.h"
 #include "library/solver.h"
 
@@ -11,11 +12,16 @@ _Static_assert(offsetof(bh_blas, flags) == offsetof(bh__request_head, flags) &&
                    offsetof(bh_blas, beta) == offsetof(bh__request_head, beta) &&
                    offsetof(bh_blas, a) == sizeof(bh__request_head),
                "a bh_blas begins like every library call");
+_Static_assert(offsetof(bh_fft, flags) == offsetof(bh__request_head, flags) &&
+                   offsetof(bh_fft, batch) == offsetof(bh__request_head, batch) &&
+                   offsetof(bh_fft, beta) == offsetof(bh__request_head, beta) &&
+                   offsetof(bh_fft, input) == sizeof(bh__request_head),
+               "and a bh_fft");
 _Static_assert(offsetof(bh_solver, flags) == offsetof(bh__request_head, flags) &&
                    offsetof(bh_solver, batch) == offsetof(bh__request_head, batch) &&
                    offsetof(bh_solver, beta) == offsetof(bh__request_head, beta) &&
                    offsetof(bh_solver, a) == sizeof(bh__request_head),
-               "a bh_solver begins like every library call");
+               "and a bh_solver");
 _Static_assert((int)BH__BLAS_OPERATIONS <= (int)BH__LIBRARY_OPERATIONS, "the table fits");
 
 const bh__library bh__libraries[BH__LIBRARIES] = {
@@ -27,6 +33,13 @@ const bh__library bh__libraries[BH__LIBRARIES] = {
      .count = BH__BLAS_OPERATIONS,
      .operations = bh__blas_operations,
      .refuse = bh__blas_refuse},
+    {.name = "fft",
+     .constant = "BH_LIBRARY_FFT",
+     .about = "Fourier transforms",
+     .request_bytes = sizeof(bh_fft),
+     .count = BH__FFT_OPERATIONS,
+     .operations = bh__fft_operations,
+     .fits = bh__fft_fits},
     {.name = "solver",
      .constant = "BH_LIBRARY_SOLVER",
      .about = "systems of equations, eigenvalues and singular values",

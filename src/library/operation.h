@@ -91,14 +91,19 @@ typedef struct bh__library {
     uint32_t right; /* the flag that turns the shape letter 's' from rows to columns */
     uint32_t count;
     const bh__operation *operations;
+    /* Looks at a request before its operands: whether fields and extents fit one another. Any bytes
+     * may come. Returns whether they do; else `text` says why not, and *fix. NULL: nothing to look
+     * at. */
+    bool (*fits)(const bh__operation *operation, const void *request, char *text, size_t size,
+                 const char **fix);
     /* Looks at a request whose operands fit. NULL: it can be done. Else the reason why not, and
-     * *fix. */
+     * *fix. May be NULL itself: everything can be done. */
     const char *(*refuse)(const bh__operation *operation, const void *request, const bh_type *types,
                           const char **fix);
 } bh__library;
 
 enum {
-    BH__LIBRARIES = 2,
+    BH__LIBRARIES = 3,
     BH__LIBRARY_OPERATIONS = 64, /* at most, of one library */
     BH__LIBRARY_KINDS = 256      /* kinds of library calls begin here */
 };

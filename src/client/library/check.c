@@ -265,6 +265,11 @@ static bh_status refuse_region(const bh__library_call *self, uint32_t index,
     const char *name = operand_of(self, index)->name, *operation = self->operation->name;
     switch (fault) {
     case BH__REGION_OVERLAPS:
+        if (operand_of(self, index)->form == BH__FORM_ARRAY)
+            return bh__refuse(BH_E_INVALID,
+                              "make each stride at least what the smaller ones reach, and "
+                              "batch_stride of outputs at least a whole member",
+                              "%s: elements of %s overlap one another", operation, name);
         return bh__refuse(BH_E_INVALID,
                           "make stride at least the length of a row (column-major: of a column), "
                           "and batch_stride of outputs at least a whole member",
@@ -321,7 +326,7 @@ static bh_status place(bh__library_call *self, uint32_t index, const bh__buffer 
 }
 
 /* An output may share no element with another operand. */
-static bh_status check_overlap(const bh__library_call *self, uint32_t one, uint32_t other,
+static bh_status check_overlap(bh__library_call *self, uint32_t one, uint32_t other,
                                const bh__buffer *const *buffers, const bh__region *regions) {
     uint32_t access = self->args[one].access | self->args[other].access;
     if (!(access & BH_ACCESS_OUT) || buffers[one]->memory != buffers[other]->memory) return BH_OK;
@@ -334,7 +339,11 @@ static bh_status check_overlap(const bh__library_call *self, uint32_t one, uint3
     if (alike && !bh__regions_meet(&a, &b)) return BH_OK;
     bool same_start = buffers[one]->offset + self->ranges[one].offset ==
                       buffers[other]->offset + self->ranges[other].offset;
-    if (self->operation->in_place && same_start) return BH_OK;
+    if (self->operation->in_place && same_start) {
+        /* The rest of a longer input has no value afterwards. */
+        for (uint32_t i = 0; i < 2; i++) self->args[i ? other : one].access |= BH_ACCESS_OUT;
+        return BH_OK;
+    }
     uint64_t a_from = buffers[one]->offset + self->ranges[one].offset;
     uint64_t b_from = buffers[other]->offset + self->ranges[other].offset;
     if (!alike && (a_from >= b_from + self->ranges[other].bytes ||
@@ -382,11 +391,24 @@ static bh_status check_operands(bh__device *device, bh__library_call *self) {
     return status;
 }
 
+/* Fields and extents that do not fit one another. */
+static bh_status check_fit(const bh__library_call *self) {
+    const bh__library *library = &bh__libraries[self->library];
+    const char *fix = NULL;
+    char text[192];
+    if (!library->fits ||
+        library->fits(self->operation, self->request.bytes, text, sizeof text, &fix))
+        return BH_OK;
+    return bh__refuse(BH_E_INVALID, fix, "%s: %s", self->operation->name, text);
+}
+
 /* What the library itself cannot do. */
 static bh_status ask_library(const bh__library_call *self) {
     const char *fix = NULL;
-    const char *reason = bh__libraries[self->library].refuse(self->operation, self->request.bytes,
-                                                             self->types, &fix);
+    const bh__library *library = &bh__libraries[self->library];
+    const char *reason =
+        library->refuse ? library->refuse(self->operation, self->request.bytes, self->types, &fix)
+                        : NULL;
     if (!reason) return BH_OK;
     return bh__refuse(BH_E_UNSUPPORTED, fix, "%s: %s", self->operation->name, reason);
 }
@@ -394,6 +416,7 @@ static bh_status ask_library(const bh__library_call *self) {
 bh_status bh__library_take(const bh_request *given, bh__library_call *out) {
     memset(out->types, 0, sizeof out->types);
     bh_status status = take_request(given, out);
+    if (status == BH_OK) status = check_fit(out);
     if (status != BH_OK) return status;
     bh__device *device = bh__device_lock(bh__library_buffer(out, 0).id, BH__KIND_BUFFER,
                                          operand_of(out, 0)->name, true);

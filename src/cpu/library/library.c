@@ -10,6 +10,7 @@ static const struct {
     bh_status (*run)(const bh__library_call *call, bh_error *error);
 } drivers[BH__LIBRARIES] = {
     {bh__cpu_blas_find, bh__cpu_blas_lack, bh__cpu_blas_begin, bh__cpu_blas_run},
+    {bh__cpu_fft_find, bh__cpu_fft_lack, bh__cpu_fft_begin, bh__cpu_fft_run},
     {bh__cpu_solver_find, bh__cpu_solver_lack, bh__cpu_solver_begin, bh__cpu_solver_run},
 };
 

@@ -41,6 +41,13 @@ void bh__cpu_blas_find(void);
 void bh__cpu_blas_begin(void);
 bh_status bh__cpu_blas_run(const bh__library_call *call, bh_error *error);
 
+/* ---- fft.c: the same ---- */
+
+const char *bh__cpu_fft_lack(const char **fix);
+void bh__cpu_fft_find(void);
+void bh__cpu_fft_begin(void);
+bh_status bh__cpu_fft_run(const bh__library_call *call, bh_error *error);
+
 /* ---- solver.c: the same ---- */
 
 const char *bh__cpu_solver_lack(const char **fix);

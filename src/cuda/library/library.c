@@ -7,20 +7,14 @@
 
 #include "base/environment.h"
 
-/* How a library is used here. The order is that of bh__libraries. All NULL: not yet. */
+/* How a library is used here. The order is that of bh__libraries. Without `open`: not at all. */
 static const struct {
     const char *(*open)(bh__device_instance *device, const char **fix);
     bh_status (*run)(bh__device_lane *lane, const bh__library_call *call, bh_error *error);
     void (*lane_close)(bh__device_lane *lane);
 } drivers[BH__LIBRARIES] = {
     {bh__cuda_blas_open, bh__cuda_blas_run, bh__cuda_blas_lane_close},
-    {NULL, NULL, NULL}, /* solver */
 };
-
-static const char *open_none(const char **fix) {
-    *fix = "open the CPU device for it";
-    return "this version does not have it on NVIDIA GPUs";
-}
 
 static uint32_t number_of(const bh__library *library) {
     return (uint32_t)(library - bh__libraries);
@@ -55,8 +49,12 @@ bh_status bh__cuda_library_load(bh__device_instance *device, const bh__library *
                                 bh_error *error, int *out_blob) {
     uint32_t number = number_of(library);
     const char *fix = BH__CUDA_DEFECT, *lack = "the worker was started without it";
-    if (device->services->libraries & 1u << number)
-        lack = drivers[number].open ? drivers[number].open(device, &fix) : open_none(&fix);
+    if (!drivers[number].open) {
+        fix = "use the CPU device for it";
+        lack = "this version has it only on the CPU device";
+    } else if (device->services->libraries & 1u << number) {
+        lack = drivers[number].open(device, &fix);
+    }
     if (lack) return bh__fail(error, BH_E_UNSUPPORTED, fix, "library %s: %s", library->name, lack);
     return bh__library_describe(library, error, out_blob);
 }

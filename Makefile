@@ -66,6 +66,10 @@ bench: setup
 	    test -x "$$program" || continue; \
 	    "$$program" || { echo "# $$program failed"; failed=1; }; \
 	done; \
+	if test -e $(BUILD)/python/interpreter; then \
+	    PYTHONPATH=$(BUILD)/python "$$(cat $(BUILD)/python/interpreter)" -B bench/python.py \
+	        $(or $(BULKHEAD_TEST_DEVICE),cpu) || failed=1; \
+	else echo 'skipped: python: there are no headers of Python 3.10 or later'; fi; \
 	case "$$BULKHEAD_TEST_DEVICE" in cuda*) \
 	    if command -v python3 >/dev/null; then python3 bench/peers.py || failed=1; \
 	    else echo 'skipped: peers: there is no python3'; fi;; \

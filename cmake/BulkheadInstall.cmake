@@ -56,5 +56,6 @@ install(FILES "${completion}/bulkhead.bash" RENAME bulkhead
 install(FILES "${completion}/_bulkhead" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
 install(FILES "${completion}/bulkhead.fish"
         DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
-install(FILES "${PROJECT_SOURCE_DIR}/contrib/grafana/bulkhead.json"
-        DESTINATION "${CMAKE_INSTALL_DOCDIR}/grafana")
+# Where the links of docs/ lead.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/contrib/grafana"
+        DESTINATION "${CMAKE_INSTALL_DOCDIR}/contrib")

@@ -3,6 +3,9 @@
 # tests put on PYTHONPATH. In a wheel (scikit-build-core sets SKBUILD) it is installed with the
 # library and the programs inside the package, and nothing else is.
 
+if(BULKHEAD_SANITIZE)
+    return() # an interpreter without the sanitizer cannot load it
+endif()
 find_package(Python3 3.10 COMPONENTS Interpreter Development.Module QUIET)
 if(NOT Python3_Development.Module_FOUND)
     if(SKBUILD)

@@ -68,7 +68,8 @@ typedef struct bh_tensor_shape {
     uint64_t strides[4]; /* [i]: bytes from one element of dimension i + 1 to the next, a multiple
                                of 16 (of 32 with BH_INTERLEAVE_32) below 2^40 */
     uint32_t box[5];     /* elements that one copy passes over, 1 to 256 each. Those of dimension 0
-                               are a multiple of 16 bytes, and with a swizzle not longer than it */
+                               are a multiple of 16 bytes, and with a swizzle not longer than it.
+                               A kernel must begin at such a multiple too: other boxes fault */
     uint32_t steps[5];   /* from one element that is copied to the next: 1 to 8; 0 counts as 1.
                                That of dimension 0 has no effect without an interleave */
     uint32_t interleave; /* BH_INTERLEAVE_...; _32 requires BH_SWIZZLE_32 */

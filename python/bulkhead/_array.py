@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from contextlib import contextmanager
 from math import prod
 
 from . import _core, _dtypes
 from ._dtypes import DType
-from ._errors import Status, refused
+from ._errors import NoMemoryError, Status, refused
 
 _ALLOCATION = {
     "shareable": _core.BH_BUFFER_SHAREABLE,
@@ -72,9 +73,15 @@ class Array(_core.Buffer):
                 "use a smaller shape",
                 Status.NO_MEMORY,
             )
-        return _core.Buffer.__new__(cls, device, kind._type, count, flags, tag, align)._set(
-            kind, sizes
-        )
+        arguments = (device, kind._type, count, flags, tag, align)
+        try:
+            made = _core.Buffer.__new__(cls, *arguments)
+        except NoMemoryError:
+            # arrays in cycles are garbage whose size the collector does not know
+            if not gc.collect():
+                raise
+            made = _core.Buffer.__new__(cls, *arguments)
+        return made._set(kind, sizes)
 
     def _set(self, kind: DType, shape: tuple[int, ...]) -> Array:
         self._dtype = kind
@@ -183,18 +190,20 @@ class Array(_core.Buffer):
                     )
                 first += index % size * step
                 gap |= cut and size != 1
-        if gap and prod(shape):
+        view_shape = tuple(shape)
+        count: int = prod(view_shape)
+        if gap and count:
             raise refused(
-                f"the elements of this slice, of shape {tuple(shape)} with strides "
+                f"the elements of this slice, of shape {view_shape} with strides "
                 f"{tuple(strides)}, "
                 "are not one after the other, and a kernel gets one address",
                 "slice the first dimensions only, index inside the kernel, or copy: "
                 "dev.array(array.numpy()[...])",
                 Status.UNSUPPORTED,
             )
-        if not prod(shape):
+        if not count:
             first = 0
-        return self._part(self._dtype, first, tuple(shape))
+        return self._part(self._dtype, first, view_shape)
 
     def __setitem__(self, key, value) -> None:
         part = self[key]
@@ -380,6 +389,13 @@ class Array(_core.Buffer):
             yield numpy.frombuffer(held, self._dtype.numpy).reshape(self._shape)
         finally:
             held.end()
+
+    def prefetch(self, where: str = "device") -> _core.Ticket:
+        """Moves what is newer on the other side now: a managed array, to the "device" or "host"."""
+        sides = {"device": _core.BH_TO_DEVICE, "host": _core.BH_TO_HOST}
+        if where not in sides:
+            raise refused(f"{where!r} is no side", 'use "device" or "host"')
+        return _core.managed_prefetch(self, sides[where])
 
     @property
     def host(self):

@@ -199,6 +199,41 @@ _KINDS = {
 }
 
 
+# What messages of the library call by its C name, as it is called here.
+_NAMES = {
+    "bh_buffer_accept": "array.accept()",
+    "bh_module_accept": "module.accept()",
+    "bh_kernel_pardon": "kernel.pardon()",
+    "bh_sequence_finish": "sequence.finish()",
+    "bh_buffer_export": "array.export()",
+    "bh_managed_unmap": "leaving `with array.map()`",
+    "bh_device_get_health": "device.health()",
+    "bh_device_limits": "device.limits()",
+    "bh_launch_preflight": "kernel[grid, block].preflight()",
+    "bh_compile_options.expressions": "names=[...]",
+    "bh_compile_options.compiler": "compiler=",
+    "bh_compile_options.arch": "arch=",
+    "bh_compile_options.headers": "headers=",
+    "bh_compile_options.timeout_ns": "timeout=",
+    "BH_BUFFER_SHAREABLE": "shareable=True",
+    "BH_DEVICE_CHECK": "check=True",
+    "BH_INOUT": "InOut",
+    "BH_OUT": "Out",
+    "BH_IN": "In",
+}
+
+
+def _translate(text: str) -> str:
+    if "bh_" not in text and "BH_" not in text:
+        return text
+    import re
+
+    def name(match):
+        return _NAMES.get(match[0], match[0])
+
+    return re.sub(r"\b(?:bh_[a-z_]+(?:\.[a-z_]+)?|BH_[A-Z_]+)(?!\w)", name, text)
+
+
 def make(
     status,
     message,
@@ -214,6 +249,7 @@ def make(
     ticket=None,
 ):
     """The exception for an error of the library. The extension calls it."""
+    message, fix = _translate(message), _translate(fix)
     error = _KINDS.get(status, Error)(message)
     error.status = Status(status) if status in _KINDS else status
     error.message = message

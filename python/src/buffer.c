@@ -31,9 +31,10 @@ static PyObject *buffer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     buffer_object *self = buffer_make(type, device);
     if (!self) return NULL;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        bh_buffer_alloc(device->handle, element, count, &options, &self->handle);
-    Py_END_ALLOW_THREADS if (status) {
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_buffer_alloc(device->handle, element, count, &options, &self->handle);
+    Py_END_ALLOW_THREADS
+    if (status) {
         Py_DECREF(self);
         return raise_last(status);
     }
@@ -86,7 +87,8 @@ static void buffer_dealloc(PyObject *object) {
     if (PyObject_IS_GC(object)) PyObject_GC_UnTrack(object);
     if (self->mapped) bh_share_unmap(self->host);
     if (self->handle.id || self->cuda.id) {
-        Py_BEGIN_ALLOW_THREADS if (self->cuda.id) bh_cuda_unmap(&self->cuda);
+        Py_BEGIN_ALLOW_THREADS
+        if (self->cuda.id) bh_cuda_unmap(&self->cuda);
         if (self->handle.id) bh_buffer_release(self->handle);
         Py_END_ALLOW_THREADS
     }
@@ -114,17 +116,19 @@ static PyObject *write_bytes(buffer_object *self, uint64_t offset, const uint8_t
     bh_ticket ticket;
     if (bytes == 0) Py_RETURN_NONE;
     if (!wait_before_transfer(self)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        bh_submit_write((bh_lane){0}, self->handle, offset, source, first, &ticket);
-    Py_END_ALLOW_THREADS if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_submit_write((bh_lane){0}, self->handle, offset, source, first, &ticket);
+    Py_END_ALLOW_THREADS
+    if (status) return raise_last(status);
     if (!wait_ticket(ticket, BH_FOREVER, &status)) {
         self->device->last = ticket;
         return NULL;
     }
     if (status || first == bytes) return finish(status);
-    Py_BEGIN_ALLOW_THREADS status =
-        bh_buffer_write(self->handle, offset + first, source + first, bytes - first);
-    Py_END_ALLOW_THREADS return finish(status);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_buffer_write(self->handle, offset + first, source + first, bytes - first);
+    Py_END_ALLOW_THREADS
+    return finish(status);
 }
 
 static PyObject *buffer_write(PyObject *object, PyObject *args) {
@@ -145,8 +149,8 @@ static PyObject *buffer_read(PyObject *object, PyObject *args) {
     if (!PyArg_ParseTuple(args, "Kw*", &offset, &target)) return NULL;
     bool ready = !target.len || wait_before_transfer(self);
     if (ready) {
-        Py_BEGIN_ALLOW_THREADS status =
-            bh_buffer_read(self->handle, offset, target.buf, (uint64_t)target.len);
+        Py_BEGIN_ALLOW_THREADS
+        status = bh_buffer_read(self->handle, offset, target.buf, (uint64_t)target.len);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&target);
@@ -173,9 +177,11 @@ static PyObject *buffer_fill(PyObject *object, PyObject *args) {
     }
     bh_ticket ticket = {0, 0};
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status = bh_submit_fill(lane, self->handle, offset, bytes, pattern.buf,
-                                                   (uint32_t)pattern.len, &ticket);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&pattern);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_submit_fill(lane, self->handle, offset, bytes, pattern.buf, (uint32_t)pattern.len,
+                            &ticket);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&pattern);
     return submitted(self, lane, status, ticket);
 }
 
@@ -191,13 +197,15 @@ static PyObject *buffer_copy(PyObject *object, PyObject *args) {
     bh_status status;
     if (self->device != source->device) { /* through host memory */
         if (!wait_before_transfer(self) || !wait_before_transfer(source)) return NULL;
-        Py_BEGIN_ALLOW_THREADS status =
-            bh_buffer_copy(self->handle, offset, source->handle, from, bytes);
-        Py_END_ALLOW_THREADS return finish(status);
+        Py_BEGIN_ALLOW_THREADS
+        status = bh_buffer_copy(self->handle, offset, source->handle, from, bytes);
+        Py_END_ALLOW_THREADS
+        return finish(status);
     }
-    Py_BEGIN_ALLOW_THREADS status =
-        bh_submit_copy(lane, self->handle, offset, source->handle, from, bytes, &ticket);
-    Py_END_ALLOW_THREADS return submitted(self, lane, status, ticket);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_submit_copy(lane, self->handle, offset, source->handle, from, bytes, &ticket);
+    Py_END_ALLOW_THREADS
+    return submitted(self, lane, status, ticket);
 }
 
 static PyObject *buffer_accept(PyObject *object, PyObject *unused) {
@@ -218,8 +226,10 @@ static PyObject *buffer_release(PyObject *object, PyObject *unused) {
     (void)unused;
     bh_buffer handle = self->handle;
     if (!handle.id) Py_RETURN_NONE;
-    Py_BEGIN_ALLOW_THREADS status = bh_buffer_release(handle);
-    Py_END_ALLOW_THREADS if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_buffer_release(handle);
+    Py_END_ALLOW_THREADS
+    if (status) return raise_last(status);
     self->handle.id = 0;
     Py_RETURN_NONE;
 }

@@ -39,9 +39,10 @@ static PyObject *watch_open(PyObject *module, PyObject *args) {
         !takes_device(owner, &device))
         return NULL;
     Py_INCREF(function); /* the library may call it until the watch or the device is gone */
-    Py_BEGIN_ALLOW_THREADS status =
-        bh_watch_open(device->handle, &options, run_event, function, &out);
-    Py_END_ALLOW_THREADS if (!status) return PyLong_FromUnsignedLongLong(out.id);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_watch_open(device->handle, &options, run_event, function, &out);
+    Py_END_ALLOW_THREADS
+    if (!status) return PyLong_FromUnsignedLongLong(out.id);
     Py_DECREF(function);
     return raise_last(status);
 }
@@ -53,8 +54,10 @@ static PyObject *watch_release(PyObject *module, PyObject *args) {
     bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "KO", &id, &function)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = bh_watch_release((bh_watch){id});
-    Py_END_ALLOW_THREADS if (status == BH_OK) Py_DECREF(function);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_watch_release((bh_watch){id});
+    Py_END_ALLOW_THREADS
+    if (status == BH_OK) Py_DECREF(function);
     Py_RETURN_NONE;
 }
 
@@ -87,8 +90,10 @@ static PyObject *set_log(PyObject *module, PyObject *args) {
     bool on = function != Py_None;
     PyObject *before = logger;
     logger = on ? Py_NewRef(function) : NULL;
-    Py_BEGIN_ALLOW_THREADS status = bh_log_set(on ? run_log : NULL, NULL, level);
-    Py_END_ALLOW_THREADS Py_XDECREF(before);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_log_set(on ? run_log : NULL, NULL, level);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(before);
     if (status) return raise_last(status);
     Py_RETURN_NONE;
 }

@@ -18,7 +18,8 @@
 /* ---- objects ---- */
 
 typedef struct device_object {
-    PyObject_HEAD bh_device handle;
+    PyObject_HEAD
+    bh_device handle;
     bool open;
     uint64_t close_ns; /* how long close waits for work */
     bh_ticket last;    /* the newest work on the device's own lane; zero: none yet */
@@ -26,7 +27,8 @@ typedef struct device_object {
 } device_object;
 
 typedef struct buffer_object {
-    PyObject_HEAD bh_buffer handle;
+    PyObject_HEAD
+    bh_buffer handle;
     device_object *device;
     bh_type type;
     uint32_t flags; /* BH_BUFFER_... it was allocated with */
@@ -65,7 +67,8 @@ typedef struct parameter {
 } parameter;
 
 typedef struct kernel_object {
-    PyObject_HEAD bh_kernel handle;
+    PyObject_HEAD
+    bh_kernel handle;
     device_object *device;
     PyObject *module; /* keeps the module loaded */
     PyObject *name;
@@ -74,23 +77,27 @@ typedef struct kernel_object {
 } kernel_object;
 
 typedef struct launcher_object {
-    PyObject_HEAD vectorcallfunc call;
+    PyObject_HEAD
+    vectorcallfunc call;
     kernel_object *kernel;
     bh_shape shape;
 } launcher_object;
 
 typedef struct access_object {
-    PyObject_HEAD PyObject *buffer;
+    PyObject_HEAD
+    PyObject *buffer;
     uint16_t access;
 } access_object;
 
 typedef struct ticket_object {
-    PyObject_HEAD bh_ticket ticket;
+    PyObject_HEAD
+    bh_ticket ticket;
     device_object *device;
 } ticket_object;
 
 typedef struct lane_object {
-    PyObject_HEAD bh_lane handle;
+    PyObject_HEAD
+    bh_lane handle;
     device_object *device;
 } lane_object;
 
@@ -162,8 +169,7 @@ typedef struct layout {
 } layout;
 extern const layout layout_device_info, layout_device_limits, layout_health, layout_loss,
     layout_memory_info, layout_memory_tag, layout_kernel_info, layout_occupancy, layout_ticket_info,
-    layout_finding, layout_binary_info, layout_managed_info, layout_buffer_info,
-    layout_compiler_entry, layout_preflight;
+    layout_finding, layout_binary_info, layout_buffer_info, layout_compiler_entry, layout_preflight;
 PyObject *struct_dict(const layout *kind, const void *data);
 int structs_init(PyObject *module);
 

@@ -26,7 +26,8 @@ void close_all_devices(void) {
         bh_device device = open_devices[i];
         if (!device.id) continue;
         open_devices[i].id = 0;
-        Py_BEGIN_ALLOW_THREADS bh_device_close(device);
+        Py_BEGIN_ALLOW_THREADS
+        bh_device_close(device);
         Py_END_ALLOW_THREADS
     }
 }
@@ -87,8 +88,10 @@ static int device_init(PyObject *object, PyObject *args, PyObject *kwargs) {
     self->close_ns = close ? close : 10000000000u;
     o.close_timeout_ns = 100000000;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status = bh_device_open(&o, &self->handle);
-    Py_END_ALLOW_THREADS if (status) {
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_device_open(&o, &self->handle);
+    Py_END_ALLOW_THREADS
+    if (status) {
         raise_last(status);
         return -1;
     }
@@ -117,8 +120,10 @@ static PyObject *device_close(PyObject *object, PyObject *wait) {
     if (patient && !wait_polling(sync_poll, self, self->close_ns, &status)) return NULL;
     if (!self->open) Py_RETURN_NONE; /* another thread was faster */
     bh_device handle = self->handle;
-    Py_BEGIN_ALLOW_THREADS status = bh_device_close(handle);
-    Py_END_ALLOW_THREADS bh_health health = BH_INIT(health);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_device_close(handle);
+    Py_END_ALLOW_THREADS
+    bh_health health = BH_INIT(health);
     if (status && status != BH_E_STOPPED && bh_device_get_health(handle, &health) == BH_OK)
         return raise_last(status); /* refused: in a callback */
     self->open = false;
@@ -132,10 +137,11 @@ static void device_dealloc(PyObject *object) {
     if (self->open) {
         bh_device handle = self->handle;
         bh_status status;
-        Py_BEGIN_ALLOW_THREADS status = bh_device_close(handle);
+        Py_BEGIN_ALLOW_THREADS
+        status = bh_device_close(handle);
         Py_END_ALLOW_THREADS
-            /* In a callback it is refused. The device is closed when the interpreter ends. */
-            if (status == BH_OK || status == BH_E_STOPPED) forget(handle);
+        /* In a callback it is refused. The device is closed when the interpreter ends. */
+        if (status == BH_OK || status == BH_E_STOPPED) forget(handle);
     }
     type->tp_free(object);
 }
@@ -164,9 +170,10 @@ static PyObject *device_sync(PyObject *object, PyObject *seconds) {
         type info = BH_INIT(info);                                                                 \
         if (!device_is_open(self)) return NULL;                                                    \
         bh_status status;                                                                          \
-        Py_BEGIN_ALLOW_THREADS status = call(self->handle, &info);                                 \
-        Py_END_ALLOW_THREADS return status ? raise_last(status)                                    \
-                                           : struct_dict(&layout_##name, &info);                   \
+        Py_BEGIN_ALLOW_THREADS                                                                     \
+        status = call(self->handle, &info);                                                        \
+        Py_END_ALLOW_THREADS                                                                       \
+        return status ? raise_last(status) : struct_dict(&layout_##name, &info);                   \
     }
 #define layout_info   layout_device_info
 #define layout_limits layout_device_limits
@@ -288,8 +295,10 @@ static PyObject *device_trim(PyObject *object, PyObject *keep) {
     uint64_t freed = 0;
     if (PyErr_Occurred() || !device_is_open(self)) return NULL;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status = bh_memory_trim(self->handle, bytes, &freed);
-    Py_END_ALLOW_THREADS return status ? raise_last(status) : PyLong_FromUnsignedLongLong(freed);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_memory_trim(self->handle, bytes, &freed);
+    Py_END_ALLOW_THREADS
+    return status ? raise_last(status) : PyLong_FromUnsignedLongLong(freed);
 }
 
 static PyObject *device_set_limit(PyObject *object, PyObject *args) {
@@ -350,8 +359,10 @@ static PyObject *list_devices(PyObject *module, PyObject *unused) {
     size_t count = 0;
     bh_status status;
     if (!entries) return PyErr_NoMemory();
-    Py_BEGIN_ALLOW_THREADS status = bh_device_list(entries, sizeof *entries, 64, &count);
-    Py_END_ALLOW_THREADS PyObject *list = status ? raise_last(status) : PyList_New(0);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_device_list(entries, sizeof *entries, 64, &count);
+    Py_END_ALLOW_THREADS
+    PyObject *list = status ? raise_last(status) : PyList_New(0);
     for (size_t i = 0; list && i < count && i < 64; i++) {
         PyObject *error = entries[i].status ? error_object(&entries[i].error) : Py_NewRef(Py_None);
         PyObject *entry =

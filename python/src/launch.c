@@ -389,8 +389,10 @@ static bh_status wait_for_room(kernel_object *kernel, bh_shape shape, bh_args ar
         bh_error error;
         bh_last_error(&error);
         if (error.reason != BH_REASON_QUEUE_FULL) return status;
-        Py_BEGIN_ALLOW_THREADS nanosleep(&pause, NULL);
-        Py_END_ALLOW_THREADS if (pause.tv_nsec < 1000000) pause.tv_nsec *= 2;
+        Py_BEGIN_ALLOW_THREADS
+        nanosleep(&pause, NULL);
+        Py_END_ALLOW_THREADS
+        if (pause.tv_nsec < 1000000) pause.tv_nsec *= 2;
         if (PyErr_CheckSignals()) return -1;
     }
 }
@@ -463,10 +465,11 @@ static PyObject *launcher_preflight(PyObject *object, PyObject *args) {
     PyObject *result = NULL;
     if (!count || pack_arguments(self->kernel, &PyTuple_GET_ITEM(args, 0), count, packed)) {
         bh_status status;
-        Py_BEGIN_ALLOW_THREADS status = bh_launch_preflight(self->kernel->handle, self->shape,
-                                                            count ? &list : NULL, NULL, &answer);
-        Py_END_ALLOW_THREADS result =
-            status ? raise_last(status) : struct_dict(&layout_preflight, &answer);
+        Py_BEGIN_ALLOW_THREADS
+        status = bh_launch_preflight(self->kernel->handle, self->shape, count ? &list : NULL, NULL,
+                                     &answer);
+        Py_END_ALLOW_THREADS
+        result = status ? raise_last(status) : struct_dict(&layout_preflight, &answer);
     }
     PyMem_Free(packed);
     return result;

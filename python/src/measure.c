@@ -22,13 +22,15 @@ static PyObject *measure(PyObject *module, PyObject *args) {
         return NULL;
     bh_args list = {packed, launcher->kernel->count};
     uint64_t spent = monotonic_ns();
-    Py_BEGIN_ALLOW_THREADS for (unsigned i = 0; i < rounds && !status; i++) {
+    Py_BEGIN_ALLOW_THREADS
+    for (unsigned i = 0; i < rounds && !status; i++) {
         status = bh_launch(launcher->kernel->handle, launcher->shape, list, NULL, &ticket);
         if (wait && !status) status = bh_wait(ticket, BH_FOREVER);
     }
     spent = monotonic_ns() - spent;
     if (!status && rounds) status = bh_wait(ticket, BH_FOREVER);
-    Py_END_ALLOW_THREADS if (status) return raise_last(status);
+    Py_END_ALLOW_THREADS
+    if (status) return raise_last(status);
     return PyFloat_FromDouble((double)spent / (rounds ? rounds : 1));
 }
 
@@ -41,10 +43,11 @@ static PyObject *measure_transfer(PyObject *module, PyObject *args) {
     (void)module;
     if (!PyArg_ParseTuple(args, "O!w*p", &buffer_type, &buffer, &memory, &write)) return NULL;
     uint64_t spent = monotonic_ns();
-    Py_BEGIN_ALLOW_THREADS status =
-        write ? bh_buffer_write(buffer->handle, 0, memory.buf, (uint64_t)memory.len)
-              : bh_buffer_read(buffer->handle, 0, memory.buf, (uint64_t)memory.len);
-    Py_END_ALLOW_THREADS spent = monotonic_ns() - spent;
+    Py_BEGIN_ALLOW_THREADS
+    status = write ? bh_buffer_write(buffer->handle, 0, memory.buf, (uint64_t)memory.len)
+                   : bh_buffer_read(buffer->handle, 0, memory.buf, (uint64_t)memory.len);
+    Py_END_ALLOW_THREADS
+    spent = monotonic_ns() - spent;
     PyBuffer_Release(&memory);
     return status ? raise_last(status) : PyLong_FromUnsignedLongLong(spent);
 }

@@ -23,8 +23,8 @@ static PyObject *module_load(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "Oy*", &owner, &image)) return NULL;
     bool open = takes_device(owner, &device);
     if (open) {
-        Py_BEGIN_ALLOW_THREADS status =
-            bh_module_load(device->handle, image.buf, (size_t)image.len, &out);
+        Py_BEGIN_ALLOW_THREADS
+        status = bh_module_load(device->handle, image.buf, (size_t)image.len, &out);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&image);
@@ -51,11 +51,54 @@ static const char **texts(PyObject *list, size_t *count) {
     return out;
 }
 
-/* module_compile(device or None, source, flags, compiler, output, arch, name, standard, registers,
- * defines, include_paths, header_names, header_texts, expressions, extra, timeout_ns, cache_dir):
- * the id of a module, without a device of a binary. */
+/* What the compiler printed for a ticket, as the attribute `log` of the exception that is set. */
+static void add_log(const bh_ticket *ticket) {
+    PyObject *kind, *value, *trace, *log = NULL;
+    size_t length = 0;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyErr_NormalizeException(&kind, &value, &trace);
+    char *text = bh_compile_log(ticket, NULL, 0, &length) ? NULL : PyMem_Malloc(length + 1);
+    if (text && !bh_compile_log(ticket, text, length + 1, &length))
+        log = PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, "replace");
+    if (!log || PyObject_SetAttrString(value, "log", log)) PyErr_Clear();
+    Py_XDECREF(log);
+    PyMem_Free(text);
+    PyErr_Restore(kind, value, trace);
+}
+
+/* Compiles and loads. A signal ends the wait and the compiler. */
+static PyObject *compile_module(device_object *device, const char *source,
+                                const bh_compile_options *options) {
+    bh_module made = {0};
+    bh_ticket ticket;
+    bh_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_submit_compile(device->handle, source, options, &made, &ticket);
+    Py_END_ALLOW_THREADS
+    if (status) return raise_last(status);
+    bool waited = wait_ticket(ticket, BH_FOREVER, &status);
+    if (waited && !status) return PyLong_FromUnsignedLongLong(made.id);
+    if (waited) {
+        bh_error error = {.status = status};
+        bh_ticket_error(ticket, &error);
+        error.status = status;
+        raise_error(&error);
+        if (status == BH_E_COMPILE) add_log(&ticket);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        bh_cancel(ticket);
+        (void)bh_wait(ticket, 2000000000u); /* a module that still loads cannot be released */
+        Py_END_ALLOW_THREADS
+    }
+    bh_module_release(made);
+    return NULL;
+}
+
+/* module_compile(device, source, flags, compiler, output, arch, name, standard, registers, defines,
+ * include_paths, header_names, header_texts, expressions, extra, timeout_ns, cache_dir): the id of
+ * a module. */
 static PyObject *module_compile(PyObject *module, PyObject *args) {
-    PyObject *owner, *lists[6];
+    PyObject *owner, *lists[6], *result = NULL;
     device_object *device = NULL;
     const char *source;
     bh_compile_options o = BH_INIT(o);
@@ -64,34 +107,29 @@ static PyObject *module_compile(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OsIIIzzIIOOOOOOKz", &owner, &source, &o.flags, &o.compiler,
                           &o.output, &o.arch, &o.name, &o.standard, &o.max_registers, &lists[0],
                           &lists[1], &lists[2], &lists[3], &lists[4], &lists[5], &timeout,
-                          &o.cache_dir))
+                          &o.cache_dir) ||
+        !takes_device(owner, &device))
         return NULL;
-    if (owner != Py_None && !takes_device(owner, &device)) return NULL;
     o.timeout_ns = timeout;
     const char **all[6] = {NULL};
     size_t counts[6];
     bool good = true;
     for (int i = 0; i < 6 && good; i++) good = (all[i] = texts(lists[i], &counts[i])) != NULL;
     bh_header *headers = good ? PyMem_Calloc(counts[2] + 1, sizeof *headers) : NULL;
-    bh_status status = BH_E_NO_HOST_MEMORY;
-    bh_module made = {0};
-    bh_binary binary = {0};
-    if (good && headers && counts[2] == counts[3]) {
+    if (headers && counts[2] == counts[3]) {
         for (size_t i = 0; i < counts[2]; i++) headers[i] = (bh_header){all[2][i], all[3][i]};
         o.defines = all[0], o.define_count = counts[0];
         o.include_paths = all[1], o.include_path_count = counts[1];
         o.headers = headers, o.header_count = counts[2];
         o.expressions = all[4], o.expression_count = counts[4];
         o.extra = all[5], o.extra_count = counts[5];
-        Py_BEGIN_ALLOW_THREADS status = device
-                                            ? bh_module_compile(device->handle, source, &o, &made)
-                                            : bh_compile(source, &o, &binary);
-        Py_END_ALLOW_THREADS
+        result = compile_module(device, source, &o);
+    } else if (good) {
+        PyErr_SetString(PyExc_ValueError, "each header needs a name and a text");
     }
     PyMem_Free(headers);
     for (int i = 0; i < 6; i++) PyMem_Free((void *)all[i]);
-    if (!good) return NULL;
-    return handle_or_error(status, device ? made.id : binary.id);
+    return result;
 }
 
 static PyObject *compile_log(PyObject *module, PyObject *unused) {
@@ -146,16 +184,6 @@ static PyObject *binary_info(PyObject *module, PyObject *args) {
     return dict;
 }
 
-/* binary_lowered(binary, expression): the name that the compiler gave it. */
-static PyObject *binary_lowered(PyObject *module, PyObject *args) {
-    unsigned long long id;
-    const char *expression, *name;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "Ks", &id, &expression)) return NULL;
-    bh_status status = bh_binary_lowered((bh_binary){id}, expression, &name);
-    return status ? raise_last(status) : PyUnicode_FromString(name);
-}
-
 static PyObject *binary_release(PyObject *module, PyObject *args) {
     unsigned long long id;
     (void)module;
@@ -169,8 +197,10 @@ static PyObject *list_compilers(PyObject *module, PyObject *unused) {
     size_t count = 0;
     bh_status status;
     (void)module, (void)unused;
-    Py_BEGIN_ALLOW_THREADS status = bh_compiler_list(entries, sizeof *entries, 16, &count);
-    Py_END_ALLOW_THREADS PyObject *list = status ? raise_last(status) : PyList_New(0);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_compiler_list(entries, sizeof *entries, 16, &count);
+    Py_END_ALLOW_THREADS
+    PyObject *list = status ? raise_last(status) : PyList_New(0);
     for (size_t i = 0; list && i < count && i < 16; i++) {
         PyObject *dict = struct_dict(&layout_compiler_entry, &entries[i]);
         if (!dict || PyList_Append(list, dict)) Py_CLEAR(list);
@@ -261,8 +291,10 @@ static PyObject *kernel_occupancy(PyObject *module, PyObject *args) {
     (void)module;
     if (!PyArg_ParseTuple(args, "KO", &id, &key) || !parse_shape(key, &shape)) return NULL;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status = bh_kernel_get_occupancy((bh_kernel){id}, shape, &out);
-    Py_END_ALLOW_THREADS return status ? raise_last(status) : struct_dict(&layout_occupancy, &out);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_kernel_get_occupancy((bh_kernel){id}, shape, &out);
+    Py_END_ALLOW_THREADS
+    return status ? raise_last(status) : struct_dict(&layout_occupancy, &out);
 }
 
 /* ---- variables ---- */
@@ -284,9 +316,11 @@ static PyObject *global_write(PyObject *module, PyObject *args) {
     bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "KsKy*", &id, &name, &offset, &source)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
+    Py_BEGIN_ALLOW_THREADS
+    status =
         bh_module_global_write((bh_module){id}, name, offset, source.buf, (uint64_t)source.len);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&source);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&source);
     return none_or_error(status);
 }
 
@@ -297,9 +331,10 @@ static PyObject *global_read(PyObject *module, PyObject *args) {
     bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "KsKw*", &id, &name, &offset, &target)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        bh_module_global_read((bh_module){id}, name, offset, target.buf, (uint64_t)target.len);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&target);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_module_global_read((bh_module){id}, name, offset, target.buf, (uint64_t)target.len);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&target);
     return none_or_error(status);
 }
 
@@ -312,7 +347,6 @@ PyMethodDef module_methods[] = {CALL(module_load),
                                 CALL(module_binary),
                                 CALL(binary_image),
                                 CALL(binary_info),
-                                CALL(binary_lowered),
                                 CALL(binary_release),
                                 CALL(module_release),
                                 CALL(module_accept),

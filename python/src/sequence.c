@@ -87,8 +87,10 @@ static PyObject *prepared_launch(PyObject *module, PyObject *args) {
         if (status == BH_OK) break;
         if (status != BH_E_BUSY || (bh_last_error(&error), error.reason != BH_REASON_QUEUE_FULL))
             return raise_last(status);
-        Py_BEGIN_ALLOW_THREADS nanosleep(&pause, NULL);
-        Py_END_ALLOW_THREADS if (PyErr_CheckSignals()) return NULL;
+        Py_BEGIN_ALLOW_THREADS
+        nanosleep(&pause, NULL);
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals()) return NULL;
     }
     device->last = ticket; /* of whichever lane: only waited for */
     return ticket_new(device, ticket);
@@ -177,8 +179,10 @@ static PyObject *sequence_finish(PyObject *module, PyObject *args) {
     bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "K", &id)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = bh_sequence_finish((bh_sequence){id});
-    Py_END_ALLOW_THREADS if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_sequence_finish((bh_sequence){id});
+    Py_END_ALLOW_THREADS
+    if (status) return raise_last(status);
     Py_RETURN_NONE;
 }
 
@@ -188,9 +192,10 @@ static PyObject *sequence_bind(PyObject *module, PyObject *args) {
     bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "KKO!", &id, &recorded, &buffer_type, &buffer)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        bh_sequence_bind((bh_sequence){id}, (bh_buffer){recorded}, buffer->handle);
-    Py_END_ALLOW_THREADS if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_sequence_bind((bh_sequence){id}, (bh_buffer){recorded}, buffer->handle);
+    Py_END_ALLOW_THREADS
+    if (status) return raise_last(status);
     Py_RETURN_NONE;
 }
 
@@ -210,8 +215,10 @@ static PyObject *sequence_set(PyObject *module, PyObject *args) {
                              launcher->kernel->name, launcher->kernel->count, argument);
     if (!pack_one(launcher->kernel, argument, value, &arg)) return NULL;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status = bh_sequence_set((bh_sequence){id}, step, argument, arg);
-    Py_END_ALLOW_THREADS if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_sequence_set((bh_sequence){id}, step, argument, arg);
+    Py_END_ALLOW_THREADS
+    if (status) return raise_last(status);
     Py_RETURN_NONE;
 }
 
@@ -232,8 +239,10 @@ static PyObject *sequence_submit(PyObject *module, PyObject *args) {
     options.after = after;
     if (idempotent) options.flags |= BH_SUBMIT_IDEMPOTENT;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status = bh_sequence_submit((bh_sequence){id}, &options, &ticket);
-    Py_END_ALLOW_THREADS PyMem_Free(after);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_sequence_submit((bh_sequence){id}, &options, &ticket);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(after);
     if (status) return raise_last(status);
     note_work(device, options.lane, ticket);
     return ticket_new(device, ticket);

@@ -8,7 +8,8 @@
 /* ---- maps of managed buffers: an object with the buffer protocol ---- */
 
 typedef struct map_object {
-    PyObject_HEAD buffer_object *buffer;
+    PyObject_HEAD
+    buffer_object *buffer;
     void *pointer;
     uint64_t bytes;
     bool held, writable;
@@ -28,9 +29,10 @@ static PyObject *managed_map(PyObject *module, PyObject *args) {
     *self = (map_object){
         .ob_base = self->ob_base, .bytes = bytes, .writable = (flags & BH_MAP_WRITE) != 0};
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        bh_managed_map(buffer->handle, offset, bytes, flags, &self->pointer);
-    Py_END_ALLOW_THREADS self->held = status == BH_OK;
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_managed_map(buffer->handle, offset, bytes, flags, &self->pointer);
+    Py_END_ALLOW_THREADS
+    self->held = status == BH_OK;
     self->buffer = (buffer_object *)Py_NewRef((PyObject *)buffer);
     if (!status) return (PyObject *)self;
     Py_DECREF(self);
@@ -43,8 +45,10 @@ static PyObject *map_end(PyObject *object, PyObject *unused) {
     if (!self->held) Py_RETURN_NONE;
     self->held = false;
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status = bh_managed_unmap(self->pointer, self->bytes);
-    Py_END_ALLOW_THREADS if (status) return raise_last(status);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_managed_unmap(self->pointer, self->bytes);
+    Py_END_ALLOW_THREADS
+    if (status) return raise_last(status);
     Py_RETURN_NONE;
 }
 
@@ -83,15 +87,6 @@ PyTypeObject map_type = {
     .tp_as_buffer = &map_procs,
 };
 
-static PyObject *managed_info(PyObject *module, PyObject *args) {
-    buffer_object *buffer;
-    bh_managed_info info = BH_INIT(info);
-    (void)module;
-    if (!PyArg_ParseTuple(args, "O!", &buffer_type, &buffer)) return NULL;
-    bh_status status = bh_managed_get_info(buffer->handle, &info);
-    return status ? raise_last(status) : struct_dict(&layout_managed_info, &info);
-}
-
 /* managed_prefetch(buffer, where) */
 static PyObject *managed_prefetch(PyObject *module, PyObject *args) {
     buffer_object *buffer;
@@ -103,9 +98,10 @@ static PyObject *managed_prefetch(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!I", &buffer_type, &buffer, &where) ||
         !current_lane(buffer->device, &options.lane))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        bh_managed_prefetch(buffer->handle, 0, buffer->bytes, where, &options, &ticket);
-    Py_END_ALLOW_THREADS return status ? raise_last(status) : ticket_new(buffer->device, ticket);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_managed_prefetch(buffer->handle, 0, buffer->bytes, where, &options, &ticket);
+    Py_END_ALLOW_THREADS
+    return status ? raise_last(status) : ticket_new(buffer->device, ticket);
 }
 
 /* ---- DLPack ---- */
@@ -154,10 +150,11 @@ static PyObject *dlpack_export(PyObject *module, PyObject *args) {
     if (!wait_before_transfer(buffer)) return NULL;
     bh_dl_managed *plain = NULL;
     bh_dl_versioned *whole = NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        versioned ? bh_dlpack_export_versioned(buffer->handle, shape, (int32_t)ndim, &whole)
-                  : bh_dlpack_export(buffer->handle, shape, (int32_t)ndim, &plain);
-    Py_END_ALLOW_THREADS if (status) return raise_cuda(status);
+    Py_BEGIN_ALLOW_THREADS
+    status = versioned ? bh_dlpack_export_versioned(buffer->handle, shape, (int32_t)ndim, &whole)
+                       : bh_dlpack_export(buffer->handle, shape, (int32_t)ndim, &plain);
+    Py_END_ALLOW_THREADS
+    if (status) return raise_cuda(status);
     bh_dl_tensor *tensor = versioned ? &whole->tensor : &plain->tensor;
     tensor->type_code = (uint8_t)code, tensor->type_bits = (uint8_t)bits;
     join_parts(tensor, parts);
@@ -188,10 +185,11 @@ static PyObject *dlpack_import(PyObject *module, PyObject *args) {
     for (int i = 0; shape && i < tensor.ndim; i++)
         PyTuple_SET_ITEM(shape, i, PyLong_FromLongLong(tensor.shape[i]));
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status = versioned
-                                        ? bh_dlpack_import_versioned(device->handle, pointer, &out)
-                                        : bh_dlpack_import(device->handle, pointer, &out);
-    Py_END_ALLOW_THREADS if (status) {
+    Py_BEGIN_ALLOW_THREADS
+    status = versioned ? bh_dlpack_import_versioned(device->handle, pointer, &out)
+                       : bh_dlpack_import(device->handle, pointer, &out);
+    Py_END_ALLOW_THREADS
+    if (status) {
         Py_XDECREF(shape);
         return raise_cuda(status);
     }
@@ -209,8 +207,10 @@ static PyObject *cuda_address(PyObject *module, PyObject *args) {
     if (!wait_before_transfer(buffer)) return NULL;
     if (!buffer->cuda.id) {
         bh_cuda_mapping mapping = BH_INIT(mapping);
-        Py_BEGIN_ALLOW_THREADS status = bh_cuda_map(buffer->handle, &mapping);
-        Py_END_ALLOW_THREADS if (status) return raise_cuda(status);
+        Py_BEGIN_ALLOW_THREADS
+        status = bh_cuda_map(buffer->handle, &mapping);
+        Py_END_ALLOW_THREADS
+        if (status) return raise_cuda(status);
         buffer->cuda = mapping;
     }
     return Py_BuildValue("(Ki)", (unsigned long long)buffer->cuda.address,
@@ -249,12 +249,14 @@ static PyObject *share_import(PyObject *module, PyObject *args) {
         return raise_refused(NULL, "send the token of array.export() as it is",
                              "a token has %zu bytes", sizeof token);
     if (!takes_device(owner, &device)) return NULL;
-    Py_BEGIN_ALLOW_THREADS status = bh_buffer_import(device->handle, fds, &token, NULL, &out);
-    Py_END_ALLOW_THREADS return status ? raise_last(status) : PyLong_FromUnsignedLongLong(out.id);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_buffer_import(device->handle, fds, &token, NULL, &out);
+    Py_END_ALLOW_THREADS
+    return status ? raise_last(status) : PyLong_FromUnsignedLongLong(out.id);
 }
 
 #define CALL(name)                                                                                 \
     { #name, name, METH_VARARGS, NULL }
-PyMethodDef share_methods[] = {CALL(managed_map),   CALL(managed_info),  CALL(managed_prefetch),
-                               CALL(dlpack_export), CALL(dlpack_import), CALL(cuda_address),
-                               CALL(share_export),  CALL(share_import),  {NULL, NULL, 0, NULL}};
+PyMethodDef share_methods[] = {CALL(managed_map),   CALL(managed_prefetch), CALL(dlpack_export),
+                               CALL(dlpack_import), CALL(cuda_address),     CALL(share_export),
+                               CALL(share_import),  {NULL, NULL, 0, NULL}};

@@ -86,12 +86,6 @@ TABLE(bh_binary_info) = {
     F(output, 'u'), F(compiler, 's'), F(arch, 's'), F(why, 's'), F(cache, 'u'), F(name_count, 'u'),
     F(compile_ns, 'u'), END};
 #undef T
-#define T bh_managed_info
-TABLE(bh_managed_info) = {
-    F(tracking, 'u'), F(page_bytes, 'u'), F(host_newest, 'u'), F(device_newest, 'u'),
-    F(on_both, 'u'), F(maps, 'u'), F(bytes_to_device, 'u'), F(bytes_to_host, 'u'),
-    F(moves_to_device, 'u'), F(moves_to_host, 'u'), F(prefetches, 'u'), END};
-#undef T
 #define T bh_buffer_info
 TABLE(bh_buffer_info) = {
     F(type, 'u'), F(count, 'u'), F(bytes, 'u'), F(address, 'u'), F(read_only_address, 'u'),
@@ -121,7 +115,6 @@ LAYOUT(occupancy, bh_occupancy);
 LAYOUT(ticket_info, bh_ticket_info);
 LAYOUT(finding, bh_finding);
 LAYOUT(binary_info, bh_binary_info);
-LAYOUT(managed_info, bh_managed_info);
 LAYOUT(buffer_info, bh_buffer_info);
 LAYOUT(compiler_entry, bh_compiler_entry);
 LAYOUT(preflight, bh_preflight);
@@ -180,10 +173,10 @@ PyObject *struct_dict(const layout *kind, const void *data) {
 /* _core.layouts: what this file says of the structs, for the comparison with bulkhead-api.json. */
 int structs_init(PyObject *module) {
     static const layout *const all[] = {
-        &layout_device_info, &layout_device_limits,  &layout_health,      &layout_loss,
-        &layout_memory_info, &layout_memory_tag,     &layout_kernel_info, &layout_occupancy,
-        &layout_ticket_info, &layout_finding,        &layout_binary_info, &layout_managed_info,
-        &layout_buffer_info, &layout_compiler_entry, &layout_preflight};
+        &layout_device_info,    &layout_device_limits, &layout_health,      &layout_loss,
+        &layout_memory_info,    &layout_memory_tag,    &layout_kernel_info, &layout_occupancy,
+        &layout_ticket_info,    &layout_finding,       &layout_binary_info, &layout_buffer_info,
+        &layout_compiler_entry, &layout_preflight};
     PyObject *layouts = PyDict_New();
     for (size_t i = 0; layouts && i < sizeof all / sizeof *all; i++) {
         PyObject *fields = PyDict_New();

@@ -110,9 +110,10 @@ static PyObject *ticket_times(PyObject *object, PyObject *unused) {
     bh_ticket_info info = BH_INIT(info);
     bh_status status;
     (void)unused;
-    Py_BEGIN_ALLOW_THREADS status = bh_ticket_get_info(((ticket_object *)object)->ticket, &info);
-    Py_END_ALLOW_THREADS return status ? raise_last(status)
-                                       : struct_dict(&layout_ticket_info, &info);
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_ticket_get_info(((ticket_object *)object)->ticket, &info);
+    Py_END_ALLOW_THREADS
+    return status ? raise_last(status) : struct_dict(&layout_ticket_info, &info);
 }
 
 /* Makes the device's eventfd readable when the work is done. False: its lane is gone. */
@@ -154,8 +155,10 @@ static PyObject *ticket_on_done(PyObject *object, PyObject *function) {
     if (!pair) return NULL;
     bh_status status;
     bh_ticket ticket = ((ticket_object *)object)->ticket;
-    Py_BEGIN_ALLOW_THREADS status = bh_on_done(ticket, run_done, pair);
-    Py_END_ALLOW_THREADS if (!status) Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_on_done(ticket, run_done, pair);
+    Py_END_ALLOW_THREADS
+    if (!status) Py_RETURN_NONE;
     Py_DECREF(pair);
     return raise_last(status);
 }
@@ -304,8 +307,10 @@ static PyObject *lane_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     if (!self) return NULL;
     self->device = (device_object *)Py_NewRef(owner);
     bh_status status;
-    Py_BEGIN_ALLOW_THREADS status = bh_lane_open(device->handle, &options, &self->handle);
-    Py_END_ALLOW_THREADS if (!status) return (PyObject *)self;
+    Py_BEGIN_ALLOW_THREADS
+    status = bh_lane_open(device->handle, &options, &self->handle);
+    Py_END_ALLOW_THREADS
+    if (!status) return (PyObject *)self;
     Py_DECREF(self);
     return raise_last(status);
 }

@@ -38,8 +38,10 @@ bool wait_ticket(bh_ticket ticket, uint64_t timeout_ns, bh_status *out) {
     for (;;) {
         uint64_t piece = timeout_ns < PIECE_NS ? timeout_ns : PIECE_NS;
         bh_status status;
-        Py_BEGIN_ALLOW_THREADS status = bh_wait(ticket, piece);
-        Py_END_ALLOW_THREADS *out = status;
+        Py_BEGIN_ALLOW_THREADS
+        status = bh_wait(ticket, piece);
+        Py_END_ALLOW_THREADS
+        *out = status;
         if (status == BH_OK) return true;
         if (status == BH_E_BUSY) return true; /* asked with a timeout of 0 */
         if (status != BH_E_TIMEOUT || bh_wait(ticket, 0) != BH_E_BUSY) {
@@ -56,8 +58,10 @@ bool wait_polling(poll_fn *poll, void *context, uint64_t timeout_ns, bh_status *
     for (;;) {
         uint64_t piece = timeout_ns < PIECE_NS ? timeout_ns : PIECE_NS;
         bh_status status;
-        Py_BEGIN_ALLOW_THREADS status = poll(context, piece);
-        Py_END_ALLOW_THREADS *out = status;
+        Py_BEGIN_ALLOW_THREADS
+        status = poll(context, piece);
+        Py_END_ALLOW_THREADS
+        *out = status;
         if (status != BH_E_TIMEOUT) return true;
         if (PyErr_CheckSignals()) return false;
         if (timeout_ns != BH_FOREVER) timeout_ns -= piece;

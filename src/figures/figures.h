@@ -91,8 +91,8 @@ const char *bh__figures_unpack(const void *message, size_t bytes, bh__figures *o
 
 enum { BH__RUNTIME_PATHS = 3, BH__RUNTIME_PATH = 256, BH__OFFER_NAME = 64 };
 
-/* Candidates for the folder, best first: in XDG_RUNTIME_DIR, in /run/user/UID, and /tmp. Returns
- * their number. */
+/* Candidates for the folder, best first: in BULKHEAD_RUNTIME_DIR alone if that is set; else in
+ * XDG_RUNTIME_DIR, in /run/user/UID, and /tmp. Returns their number. */
 size_t bh__runtime_paths(char out[BH__RUNTIME_PATHS][BH__RUNTIME_PATH]);
 /* Opens a folder that belongs to this user and that nobody else can enter. `make`: creates it if it
  * does not exist. Returns a descriptor, or -1 with errno; EPERM: it is another user's, or open to

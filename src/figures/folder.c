@@ -28,9 +28,11 @@ static size_t add_path(char out[BH__RUNTIME_PATHS][BH__RUNTIME_PATH], size_t cou
 }
 
 size_t bh__runtime_paths(char out[BH__RUNTIME_PATHS][BH__RUNTIME_PATH]) {
+    const char *only = secure_getenv("BULKHEAD_RUNTIME_DIR");
     const char *given = secure_getenv("XDG_RUNTIME_DIR");
     unsigned user = (unsigned)geteuid();
     size_t count = 0;
+    if (only && *only) return only[0] == '/' ? add_path(out, 0, "%s/bulkhead", only, 0) : 0;
     if (given && given[0] == '/') count = add_path(out, count, "%s/bulkhead", given, 0);
     count = add_path(out, count, "/run/user/%u/bulkhead", NULL, user);
     return add_path(out, count, "/tmp/bulkhead-%u", NULL, user);

@@ -6,7 +6,7 @@ set -u
 output=$BULKHEAD_TEST_TMP/peers
 # PoCL and its LLVM are not built with a sanitizer and have leaks of their own: it is left out.
 [ -z "$BULKHEAD_SANITIZE" ] || export OCL_ICD_VENDORS="$BULKHEAD_TEST_TMP"
-"$BULKHEAD_BUILD_DIR/bin/bench-cpu-peers" size=tiny -n 1 >"$output" 2>&1
+"$BULKHEAD_BUILD_DIR/bin/bench-cpu-peers" -d cpu size=tiny -n 1 >"$output" 2>&1
 status=$?
 if grep -q '^skipped: there is no compiler' "$output"; then
     echo 'skip: there is no compiler for the kernels'

@@ -220,10 +220,10 @@ TEST(what_is_outside_reads_as_zero_or_nan) {
         uint32_t flags, bytes;
         uint64_t wanted;
     } cases[] = {{BH_F16, 0, 2, 0},
-                 {BH_F16, BH_TENSOR_NAN_FILL, 2, 0x7fff},
-                 {BH_BF16, BH_TENSOR_NAN_FILL, 2, 0x7fff},
-                 {BH_F32, BH_TENSOR_NAN_FILL, 4, 0x7fffffff},
-                 {BH_F64, BH_TENSOR_NAN_FILL, 8, 0x7fffffffffffffff}};
+                 {BH_F16, BH_TENSOR_NAN_FILL, 2, 0x7ff7},
+                 {BH_BF16, BH_TENSOR_NAN_FILL, 2, 0x7ff7},
+                 {BH_F32, BH_TENSOR_NAN_FILL, 4, 0x7ff77ff7},
+                 {BH_F64, BH_TENSOR_NAN_FILL, 8, 0x7ff77ff77ff77ff7}};
     stage s = stage_open();
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         bh_tensor_shape shape = matrix();
@@ -235,12 +235,39 @@ TEST(what_is_outside_reads_as_zero_or_nan) {
         shape.box[0] = 16;
         shape.box[1] = 1;
         REQUIRE_OK(bh_tensor_map_create(s.buffer, &shape, &map));
-        dump(&s, map, 16 * cases[n].bytes, 4, 0, got); /* all of it is outside */
+        dump(&s, map, 16 * cases[n].bytes, 8, 0, got); /* all of it is outside */
         memset(wanted, 0xee, sizeof wanted);
         for (uint32_t i = 0; i < 16; i++)
             memcpy(wanted + i * cases[n].bytes, &cases[n].wanted, cases[n].bytes);
         check_bytes(got, wanted, bh_type_name(cases[n].type));
         CHECK_OK(bh_tensor_map_release(map));
+    }
+    CHECK_OK(bh_device_close(s.device));
+}
+
+/* In the first dimension: at a multiple of 16 bytes. */
+TEST(a_box_that_begins_between_16_bytes_is_a_fault) {
+    static const struct {
+        bh_type type;
+        int32_t at;
+        bool good;
+    } cases[] = {{BH_F16, 8, true},  {BH_F16, 4, false}, {BH_U32, -4, true},
+                 {BH_U32, 2, false}, {BH_F64, 2, true},  {BH_F64, 1, false}};
+    stage s = stage_open();
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        bh_tensor_shape shape = matrix();
+        bh_tensor_map map;
+        uint32_t bytes = 16 * (uint32_t)bh_type_size(cases[n].type);
+        bh_buffer out = words_alloc(s.device, DUMP / 4);
+        shape.type = cases[n].type;
+        shape.dimensions[0] = 16;
+        shape.box[1] = 1;
+        REQUIRE_OK(bh_tensor_map_create(s.buffer, &shape, &map));
+        CHECK_STATUS(run_now(get_kernel(s.module, "tensor_dump"), BH_GRID(64, 64),
+                             BH_ARGS(BH_TENSOR_IN(map), BH_OUT(out), bytes, cases[n].at, 0)),
+                     cases[n].good ? BH_OK : BH_E_FAULT);
+        CHECK_OK(bh_tensor_map_release(map));
+        CHECK_OK(bh_buffer_release(out));
     }
     CHECK_OK(bh_device_close(s.device));
 }

@@ -239,7 +239,9 @@ static void wait_state(const listener *from, uint32_t state) {
 }
 
 TEST(health_is_reported_through_a_takeover) {
-    rig r = rig_open(0);
+    bh_device_options options = device_options(0);
+    options.restart_limit = 2; /* a loss counts for half a minute, however slowly workers start */
+    rig r = rig_open_with(&options);
     (void)open_lane(r.device);
     wait_standby(r.device);
     listener health = {0};

@@ -89,7 +89,7 @@ _Noreturn static void run_test(const struct job *job) {
     setenv("BULKHEAD_CACHE_DIR", cache, 1);
     unsetenv("BULKHEAD_TEST_CACHE");
     setenv("TMPDIR", tmp, 1);
-    setenv("XDG_RUNTIME_DIR", run, 1); /* where open devices are found */
+    setenv("BULKHEAD_RUNTIME_DIR", run, 1); /* where open devices are found */
     setenv("XDG_CACHE_HOME", tmp, 1);
     if (BULKHEAD_SANITIZE[0] != '\0') {
         set_sanitizer_options("ASAN_OPTIONS", job->directory);

@@ -247,7 +247,7 @@ static void set_default_environment(void) {
             char cache[600];
             snprintf(cache, sizeof cache, "%s/cache", path);
             setenv("BULKHEAD_CACHE_DIR", cache, 1);
-            setenv("XDG_RUNTIME_DIR", path, 1);
+            setenv("BULKHEAD_RUNTIME_DIR", path, 1);
         }
     }
 }

@@ -13,7 +13,7 @@ __attribute__((visibility("default"))) const char *__tsan_default_suppressions(v
 const char *__tsan_default_suppressions(void) {
 #define RACE_IN(call) "race_top:^" call "$\nrace_top:_interceptor_" call "$\n"
     return RACE_IN("close") RACE_IN("eventfd") RACE_IN("open") RACE_IN("pipe2") RACE_IN("recvmsg")
-        RACE_IN("socketpair");
+        RACE_IN("socketpair") RACE_IN("socket") RACE_IN("accept4");
 }
 
 /* Makes every kind of call, whatever it answers. */

@@ -290,3 +290,25 @@ TEST_TIMEOUT(programs_beside_a_privileged_one_are_used_only_if_they_are_safe, 60
         unlink(told);
     }
 }
+
+/* Which folder it would use is the caller's choice, and so is whether. */
+TEST(only_plain_programs_show_their_devices) {
+    char text[1024], here[600], run[100], made[120], shared[64];
+    prepare();
+    setenv("BULKHEAD_WORKER_DIR", test_path(here, sizeof here, "%s/bin", test_build_dir()), 1);
+    test_path(run, sizeof run, "%s/run", folder);
+    test_path(made, sizeof made, "%s/bulkhead", run);
+    snprintf(shared, sizeof shared, "/tmp/bulkhead-%d", OWNER);
+    bool was_there = access(shared, F_OK) == 0;
+    REQUIRE(mkdir(run, 0777) == 0 && chmod(run, 0777) == 0 && chmod(program, 04755) == 0);
+    say(program, NULL, "BULKHEAD_RUNTIME_DIR", run, text, sizeof text);
+    if (strncmp(text, "plain", 5) == 0) SKIP("this system does not honour set-user-ID");
+    CHECK_STR_CONTAINS(text, "secure BH_OK");
+    CHECK_EQ(access(made, F_OK), -1);
+    CHECK(was_there || access(shared, F_OK) == -1);
+
+    REQUIRE(chmod(program, 0755) == 0);
+    say(program, NULL, "BULKHEAD_RUNTIME_DIR", run, text, sizeof text);
+    CHECK_STR_CONTAINS(text, "plain BH_OK");
+    CHECK_EQ(access(made, F_OK), 0);
+}

@@ -20,7 +20,9 @@ lib=$(dirname "$(find "$prefix" -name libbulkhead.so)")
 for file in bin/bulkhead include/bulkhead.h include/bulkhead.hpp include/bulkhead_cuda.h \
     include/bulkhead/core.h include/bulkhead/args.h include/bulkhead/cuda.h \
     libexec/bulkhead/bulkhead-worker-cpu \
-    share/doc/Bulkhead/LICENSE share/man/man1/bulkhead.1; do
+    share/doc/Bulkhead/LICENSE share/man/man1/bulkhead.1 share/doc/Bulkhead/contrib/grafana/bulkhead.json \
+    share/bash-completion/completions/bulkhead share/zsh/site-functions/_bulkhead \
+    share/fish/vendor_completions.d/bulkhead.fish; do
     [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
 for file in libbulkhead.a libbulkhead.so.0 libbulkhead-cuda.so.0 pkgconfig/bulkhead.pc \
@@ -28,6 +30,11 @@ for file in libbulkhead.a libbulkhead.so.0 libbulkhead-cuda.so.0 pkgconfig/bulkh
     cmake/Bulkhead/BulkheadConfig.cmake; do
     [ -e "$lib/$file" ] || { echo "not installed: $lib/$file"; exit 1; }
 done
+
+if command -v python3 >/dev/null && [ -e "$BULKHEAD_BUILD_DIR/bulkhead-api.json" ]; then
+    python3 -c 'import json, sys; sys.exit(not json.load(open(sys.argv[1]))["functions"])' \
+        "$prefix/share/bulkhead/bulkhead-api.json"
+fi
 
 version=$(sed -n 's/^#define BH_VERSION_[A-Z]* //p' "$prefix/include/bulkhead/core.h" | paste -s -d .)
 

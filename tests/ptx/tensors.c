@@ -216,13 +216,15 @@ static bh__tensor make(bool im2col) {
     return t;
 }
 
-/* Where the box begins; im2col: between the corners. */
+/* Where the box begins, in the first dimension at a multiple of 16 bytes; im2col: between the
+ * corners. */
 static void choose_coordinates(const bh__tensor *t, bool inside) {
     memset(m.at, 0, sizeof m.at);
     memset(m.offsets, 0, sizeof m.offsets);
     for (unsigned d = 0; d < t->rank; d++) {
         uint32_t spare = inside ? 0 : 4;
         m.at[d] = (int32_t)below((uint32_t)t->dims[d] + 2 * spare) - (int32_t)spare;
+        if (d == 0) m.at[0] &= -(16 / (int32_t)size_of(t));
         if (t->im2col && d > 0 && d + 1 < t->rank) {
             int32_t low = t->lower[d - 1], high = (int32_t)t->dims[d] - 1 + t->upper[d - 1];
             m.at[d] = low + (int32_t)below((uint32_t)(high - low + 1));
@@ -272,8 +274,7 @@ static void expect_load(const bh__tensor *t, uint8_t *out) {
             memcpy(value, m.tensor + from, size);
             convert(t, value);
         } else if (t->nan_fill) {
-            memset(value, 0xff, size);
-            value[size - 1] = 0x7f;
+            for (uint32_t i = 0; i < size; i += 2) memcpy(value + i, "\xf7\x7f", 2);
         }
         memcpy(out + place(t, e * size), value, size);
     }

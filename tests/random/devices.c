@@ -20,6 +20,7 @@ enum {
     MAX_WORKERS = 16,
     SHOWN = 8
 };
+#define WAIT_NS (4 * LONG_NS)
 
 static struct {
     pthread_mutex_t lock;
@@ -32,6 +33,8 @@ typedef struct side {
     bh_device device;
     bh_buffer out, words[BATCH], cells[BATCH];
     bh_module module;
+    bh_ticket tickets[BATCH];
+    char why[300]; /* the last launch that failed did */
     uint32_t got[BATCH][OUT];
 } side;
 
@@ -60,17 +63,28 @@ static void side_close(side *s) {
 static void launch(side *s, unsigned count) {
     uint32_t zero = 0;
     char name[32];
+    bh_launch_options options = BH_INIT(options);
+    options.deadline_ns = LONG_NS;
     REQUIRE_OK(bh_buffer_fill(s->out, 0, (uint64_t)count * OUT * 4, &zero, sizeof zero));
     for (unsigned i = 0; i < count; i++) {
         snprintf(name, sizeof name, "program%u", i);
-        submit(get_kernel(s->module, name), BH_SHAPE(RANDOM_BLOCKS, 1, 1, RANDOM_THREADS, 1, 1),
-               BH_ARGS(BH_INOUT(s->words[i]), BH_INOUT(s->cells[i])), NULL);
+        s->tickets[i] =
+            submit(get_kernel(s->module, name), BH_SHAPE(RANDOM_BLOCKS, 1, 1, RANDOM_THREADS, 1, 1),
+                   BH_ARGS(BH_INOUT(s->words[i]), BH_INOUT(s->cells[i])), &options);
     }
 }
 
-static void finish(side *s, unsigned count) {
-    REQUIRE_OK(bh_buffer_read(s->out, 0, s->got, (uint64_t)count * OUT * 4));
+/* False: a launch failed, and there are no results. */
+static bool finish(side *s, unsigned count) {
+    bool good = true;
+    for (unsigned i = 0; i < count; i++) {
+        if (bh_wait(s->tickets[i], WAIT_NS) == BH_OK) continue;
+        if (good) snprintf(s->why, sizeof s->why, "%s", bh_last_message());
+        good = false;
+    }
+    if (good) REQUIRE_OK(bh_buffer_read(s->out, 0, s->got, (uint64_t)count * OUT * 4));
     REQUIRE_OK(bh_module_release(s->module));
+    return good;
 }
 
 static void count_results(unsigned done, unsigned refused, unsigned wrong) {
@@ -81,25 +95,84 @@ static void count_results(unsigned done, unsigned refused, unsigned wrong) {
     pthread_mutex_unlock(&work.lock);
 }
 
-static bool compare(uint64_t seed, const uint32_t *got, const uint32_t *expected) {
-    for (unsigned i = 0; i < OUT; i++) {
-        if (got[i] == expected[i]) continue;
-        FAIL("seed %llu: word %u of %s %u is 0x%x, on the interpreter 0x%x",
-             (unsigned long long)seed, i < WORDS ? i % RANDOM_WORDS : i - WORDS,
-             i < WORDS ? "thread" : "the cells, thread", i < WORDS ? i / RANDOM_WORDS : 0, got[i],
-             expected[i]);
-        return false;
-    }
-    return true;
+/* The first word that differs; OUT: none does. */
+static unsigned first_difference(const uint32_t *got, const uint32_t *expected) {
+    unsigned i = 0;
+    while (i < OUT && got[i] == expected[i]) i++;
+    return i;
 }
 
-/* Compilers of drivers refuse a few programs: a batch with such a program is halved. */
+static void name_word(char *out, size_t size, unsigned i, uint32_t got, uint32_t expected) {
+    snprintf(out, size, "word %u of %s %u is 0x%x, on the interpreter 0x%x",
+             i < WORDS ? i % RANDOM_WORDS : i - WORDS, i < WORDS ? "thread" : "the cells, thread",
+             i < WORDS ? i / RANDOM_WORDS : 0, got, expected);
+}
+
+/* Whether the sides do the same with the first statements of a program; says what not. */
+static bool agree(side *tested, side *reference, char *text, uint64_t seed, unsigned statements,
+                  char *what, size_t size) {
+    size_t length = random_part(seed, statements, text, (size_t)BATCH * RANDOM_TEXT);
+    if (bh_module_load(tested->device, text, length, &tested->module) != BH_OK) return true;
+    REQUIRE_OK(bh_module_load(reference->device, text, length, &reference->module));
+    launch(tested, 1);
+    launch(reference, 1);
+    REQUIRE(finish(reference, 1));
+    if (!finish(tested, 1)) {
+        snprintf(what, size, "%s", tested->why);
+        return false;
+    }
+    unsigned i = first_difference(tested->got[0], reference->got[0]);
+    if (i < OUT) name_word(what, size, i, tested->got[0][i], reference->got[0][i]);
+    return i == OUT;
+}
+
+/* Finds statements with which the sides differ, and without the last of which they do not. */
+static void reduce(side *tested, side *reference, char *text, uint64_t seed) {
+    unsigned good = 0, bad = RANDOM_STATEMENTS;
+    char what[300] = "";
+    while (bad - good > 1) {
+        unsigned middle = good + (bad - good) / 2;
+        if (agree(tested, reference, text, seed, middle, what, sizeof what))
+            good = middle;
+        else
+            bad = middle;
+    }
+    if (!*what) return; /* only the whole program differs, and not each time */
+    char *without = malloc(RANDOM_TEXT);
+    REQUIRE(without != NULL);
+    random_part(seed, good, without, RANDOM_TEXT);
+    random_part(seed, bad, text, RANDOM_TEXT);
+    const char *last = text;
+    for (size_t i = 0; text[i] && text[i] == without[i]; i++)
+        if (text[i] == '\n') last = text + i + 1;
+    printf("seed %llu: its first %u statements are enough: %s. The last one begins\n%.400s\n",
+           (unsigned long long)seed, bad, what, last);
+    free(without);
+}
+
+static bool compare(uint64_t seed, const uint32_t *got, const uint32_t *expected) {
+    char what[200];
+    unsigned i = first_difference(got, expected);
+    if (i == OUT) return true;
+    name_word(what, sizeof what, i, got[i], expected[i]);
+    FAIL("seed %llu: %s", (unsigned long long)seed, what);
+    return false;
+}
+
+static void try_programs(side *tested, side *reference, char *text, uint64_t seed, unsigned count);
+
+static void try_halves(side *tested, side *reference, char *text, uint64_t seed, unsigned count) {
+    try_programs(tested, reference, text, seed, count / 2);
+    try_programs(tested, reference, text, seed + count / 2, count - count / 2);
+}
+
+/* Compilers of drivers refuse a few programs: a batch with such a program is halved, and one with a
+ * program that ends its worker. */
 static void try_programs(side *tested, side *reference, char *text, uint64_t seed, unsigned count) {
     size_t length = random_programs(seed, count, text, (size_t)BATCH * RANDOM_TEXT);
     if (bh_module_load(tested->device, text, length, &tested->module) != BH_OK) {
         if (count > 1) {
-            try_programs(tested, reference, text, seed, count / 2);
-            try_programs(tested, reference, text, seed + count / 2, count - count / 2);
+            try_halves(tested, reference, text, seed, count);
             return;
         }
         printf("seed %llu is refused: %s\n", (unsigned long long)seed, bh_last_message());
@@ -109,12 +182,20 @@ static void try_programs(side *tested, side *reference, char *text, uint64_t see
     launch(tested, count);
     REQUIRE_OK(bh_module_load(reference->device, text, length, &reference->module));
     launch(reference, count);
-    finish(reference, count);
-    finish(tested, count);
-    unsigned wrong = 0;
-    for (unsigned i = 0; i < count && wrong < SHOWN; i++)
-        wrong += !compare(seed + i, tested->got[i], reference->got[i]);
-    count_results(count, 0, wrong);
+    REQUIRE(finish(reference, count));
+    bool ended = !finish(tested, count);
+    if (ended && count > 1) {
+        try_halves(tested, reference, text, seed, count);
+        return;
+    }
+    if (ended) FAIL("seed %llu: %s", (unsigned long long)seed, tested->why);
+    bool wrong[BATCH] = {ended};
+    unsigned sum = ended;
+    for (unsigned i = 0; i < count && !ended && sum < SHOWN; i++)
+        sum += wrong[i] = !compare(seed + i, tested->got[i], reference->got[i]);
+    for (unsigned i = 0; i < count; i++)
+        if (wrong[i]) reduce(tested, reference, text, seed + i);
+    count_results(count, 0, sum);
 }
 
 static bh_device_options tested_options(void) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The message with a device's figures, names in the folder, the page for Prometheus. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -146,4 +147,31 @@ TEST(a_page_labels_every_sample_with_its_process) {
                              "program=\"prog?ram\"} 7\n");
     CHECK_STR_CONTAINS(page, "tag=\"weights \\\"x\\\"\"} 1234\n");
     free(f);
+}
+
+TEST(the_folders_are_looked_for_in_order) {
+    char paths[BH__RUNTIME_PATHS][BH__RUNTIME_PATH], expected[64], long_path[600];
+    unsetenv("BULKHEAD_RUNTIME_DIR");
+    setenv("XDG_RUNTIME_DIR", "/run/x", 1);
+    REQUIRE_EQ(bh__runtime_paths(paths), 3u);
+    CHECK_STR_EQ(paths[0], "/run/x/bulkhead");
+    snprintf(expected, sizeof expected, "/run/user/%u/bulkhead", (unsigned)geteuid());
+    CHECK_STR_EQ(paths[1], expected);
+    snprintf(expected, sizeof expected, "/tmp/bulkhead-%u", (unsigned)geteuid());
+    CHECK_STR_EQ(paths[2], expected);
+    setenv("XDG_RUNTIME_DIR", "run/x", 1);
+    CHECK_EQ(bh__runtime_paths(paths), 2u);
+    memset(long_path, 'a', sizeof long_path - 1);
+    long_path[0] = '/';
+    long_path[sizeof long_path - 1] = '\0';
+    setenv("XDG_RUNTIME_DIR", long_path, 1);
+    CHECK_EQ(bh__runtime_paths(paths), 2u);
+    snprintf(expected, sizeof expected, "/run/user/%u", (unsigned)geteuid());
+    setenv("XDG_RUNTIME_DIR", expected, 1);
+    CHECK_EQ(bh__runtime_paths(paths), 2u);
+    setenv("BULKHEAD_RUNTIME_DIR", "/only", 1);
+    REQUIRE_EQ(bh__runtime_paths(paths), 1u);
+    CHECK_STR_EQ(paths[0], "/only/bulkhead");
+    setenv("BULKHEAD_RUNTIME_DIR", "only", 1);
+    CHECK_EQ(bh__runtime_paths(paths), 0u);
 }

@@ -24,8 +24,9 @@ TEST(good_requests_are_taken) {
     CHECK_EQ(read_request("HEAD /json HTTP/1.0\r\nhOST: [::1]:99\r\n\r\n", &r), 200);
     CHECK(r.head);
     CHECK_STR_EQ(r.host, "[::1]");
-    CHECK_EQ(read_request("GET /trace?x=1&name=a%20b+%2B%2F.json&token=t HTTP/1.1\r\n" HOST "\r\n", &r),
-             200);
+    CHECK_EQ(
+        read_request("GET /trace?x=1&name=a%20b+%2B%2F.json&token=t HTTP/1.1\r\n" HOST "\r\n", &r),
+        200);
     CHECK_STR_EQ(r.path, "/trace");
     CHECK_STR_EQ(r.name, "a b +/.json");
     CHECK_STR_EQ(r.token, "t");

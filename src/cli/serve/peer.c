@@ -78,8 +78,9 @@ bool bh__peer_in_table(FILE *table, const bh__address *peer, const bh__address *
     while (fgets(line, sizeof line, table)) {
         char from[48], to[48];
         unsigned long owner;
-        /* sl local rem st tx:rx tr:when retrnsmt uid */
-        if (sscanf(line, " %*[0-9]: %47s %47s %*s %*s %*s %*s %lu", from, to, &owner) == 3 &&
+        /* sl local rem st tx:rx tr:when retrnsmt uid. 01: established; a socket that its process
+         * has closed would be shown as root's. */
+        if (sscanf(line, " %*[0-9]: %47s %47s 01 %*s %*s %*s %lu", from, to, &owner) == 3 &&
             strcmp(from, here) == 0 && strcmp(to, there) == 0)
             return owner == user;
     }

@@ -23,7 +23,7 @@ enum {
 };
 
 typedef struct connection {
-    int fd;   /* -1: none */
+    int fd; /* -1: none */
     bh__address peer;
     uint64_t deadline;
     char request[BH__REQUEST_MAX + 1];

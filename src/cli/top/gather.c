@@ -15,6 +15,9 @@
 
 enum { AT_ONCE = 64, MOST_ENTRIES = 65536, SHOWN_AT_MOST = 4096, RETRY_MS = 5 };
 
+/* A device that is being closed. */
+#define CLOSED "closed"
+
 typedef struct asked {
     size_t which; /* in the sightings */
     int fd;       /* -1: not connected yet, or over */
@@ -88,7 +91,7 @@ static void connect_one(int folder, asked *one, bh__sighting *it) {
     if (one->fd < 0) {
         if (errno == EAGAIN) return;
         one->over = true;
-        fail(it, errno == ECONNREFUSED || errno == ENOENT ? "closed" : strerror(errno));
+        fail(it, errno == ECONNREFUSED || errno == ENOENT ? CLOSED : strerror(errno));
         return;
     }
     if (getsockopt(one->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.uid != geteuid()) {
@@ -102,7 +105,10 @@ static void connect_one(int folder, asked *one, bh__sighting *it) {
 static void finish(asked *one, bh__sighting *it) {
     bh__figures *figures = malloc(sizeof *figures);
     const char *wrong = figures ? bh__figures_unpack(one->bytes, one->count, figures) : "no memory";
-    if (wrong) {
+    if (one->count == 0) {
+        fail(it, CLOSED);
+        free(figures);
+    } else if (wrong) {
         snprintf(it->why, sizeof it->why, "its answer of %zu bytes cannot be read: %s", one->count,
                  wrong);
         free(figures);
@@ -172,7 +178,7 @@ static void ask_all(int folder, bh__sightings *out, size_t first, uint64_t deadl
 static void drop_closed(bh__sightings *out) {
     size_t kept = 0;
     for (size_t i = 0; i < out->count; i++) {
-        if (!out->list[i].figures && strcmp(out->list[i].why, "closed") == 0) continue;
+        if (!out->list[i].figures && strcmp(out->list[i].why, CLOSED) == 0) continue;
         out->list[kept++] = out->list[i];
     }
     out->count = kept;

@@ -35,9 +35,11 @@ int bh__screen_run(bh__view *view, uint64_t interval_ns) {
 
 #define FUNCTIONS(X)                                                                               \
     X(newterm)                                                                                     \
-    X(endwin) X(cbreak) X(noecho) X(curs_set) X(start_color) X(use_default_colors) X(has_colors)   \
-        X(init_pair) X(wattr_on) X(wattr_off) X(waddnstr) X(wmove) X(werase) X(wrefresh) X(wgetch) \
-            X(wtimeout) X(keypad) X(getmaxx) X(getmaxy) X(wclrtoeol) X(delscreen) X(set_escdelay)
+    X(endwin)                                                                                      \
+    X(cbreak)                                                                                      \
+    X(noecho) X(curs_set) X(start_color) X(use_default_colors) X(has_colors) X(init_pair)          \
+        X(wattr_on) X(wattr_off) X(waddnstr) X(wmove) X(werase) X(wrefresh) X(wgetch) X(wtimeout)  \
+            X(keypad) X(getmaxx) X(getmaxy) X(wclrtoeol) X(delscreen) X(set_escdelay)
 
 static struct {
     void *library;
@@ -105,7 +107,7 @@ static size_t bytes_of(const char *text, int columns) {
 
 static void put(const screen *self, int row, int column, int style, const char *text) {
     if (row < 0 || row >= self->rows || column >= self->columns) return;
-    char clean[512];
+    char clean[1024];
     size_t length = bytes_of(text, self->columns - column);
     if (length >= sizeof clean) length = sizeof clean - 1;
     memcpy(clean, text, length);
@@ -143,9 +145,8 @@ static const char *plain(const char *name, char out[128]) {
 /* The newest value stands at the right. `most` 0: the largest value shown is the top. */
 static void put_spark(const screen *self, int row, int column, int width, const bh__row *of,
                       bh__series which, float most) {
-    static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄",
-                                         "▅", "▆", "▇", "█"};
-    static const char *const ascii[] = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
+    static const char blocks[] = "▁▂▃▄▅▆▇█"; /* three bytes each */
+    static const char ascii[] = ".:-=+*#@";
     char text[BH__HISTORY * 3 + 1] = "";
     size_t used = 0;
     if (width > BH__HISTORY) width = BH__HISTORY;
@@ -157,10 +158,16 @@ static void put_spark(const screen *self, int row, int column, int width, const 
     if (most < 0) most = -most;
     for (int i = width - 1; i >= 0; i--) {
         float value = bh__row_past(of, which, (size_t)i);
-        int level = most > 0 && value > 0 ? 1 + (int)(value / most * 7.999f) : 0;
-        const char *block = (self->blocks ? blocks : ascii)[level > 8 ? 8 : level];
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s", block);
+        int level = most > 0 && value > 0 ? (int)(value / most * 7.999f) : -1;
+        if (level > 7) level = 7;
+        if (level < 0)
+            text[used++] = ' ';
+        else if (self->blocks)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%.3s", blocks + 3 * level);
+        else
+            text[used++] = ascii[level];
     }
+    text[used] = '\0';
     put(self, row, column, BAR, text);
 }
 

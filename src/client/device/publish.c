@@ -41,7 +41,8 @@ static bool is_wanted(const bh__device *device) {
 }
 
 static bh__offer entry_of(const bh__device *device) {
-    return (bh__offer){getpid(), bh__started_at(getpid()), device->slot, false};
+    const bh__publisher *self = &device->observe.publisher;
+    return (bh__offer){self->pid, self->start, device->slot, false};
 }
 
 /* The socket gets its name when it listens: one that refuses is taken for a leftover. */
@@ -74,7 +75,8 @@ void bh__publish_open(bh__device *device) {
         int folder = bh__runtime_open(paths[i], true);
         if (folder >= 0) {
             bh__runtime_sweep(folder, SWEPT);
-            device->observe.publisher = (bh__publisher){.uid = geteuid(), .pid = getpid()};
+            device->observe.publisher = (bh__publisher){
+                .uid = geteuid(), .pid = getpid(), .start = bh__started_at(getpid())};
             memcpy(device->observe.publisher.folder, paths[i], sizeof paths[i]);
             device->observe.listen_fd = bh__fd_keep(listen_in(folder, entry_of(device)));
         }
@@ -132,7 +134,7 @@ static void fill_kernels(bh__device *device, bh__figures *out) {
 
 static void fill(bh__device *device, bh__figures *out) {
     bh__snapshot_process(&out->process);
-    out->process.start = bh__started_at(getpid());
+    out->process.start = device->observe.publisher.start;
     bh__lock_take(&device->lock);
     bh__snapshot_counters(device, out);
     bh__info_fill(device, &out->info);

@@ -13,6 +13,7 @@
 /* The socket that answers with the device's figures: device/publish.c. */
 typedef struct bh__publisher {
     uid_t uid;        /* the only user who gets an answer */
+    uint64_t start;   /* when that process started */
     pid_t pid;        /* the process that made it */
     uint64_t next_at; /* when the supervisor looks at the socket again */
     char folder[256];

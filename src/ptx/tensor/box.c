@@ -82,10 +82,9 @@ void bh__tensor_walk_next(bh__tensor_walk *w) {
 /* ---- elements ---- */
 
 void bh__tensor_fill(const bh__tensor *t, uint8_t *row, size_t bytes) {
-    unsigned size = bh__tensor_element_bytes(t);
-    memset(row, t->nan_fill ? 0xff : 0, bytes);
-    for (size_t at = size - 1; t->nan_fill && at < bytes; at += size) {
-        row[at] = 0x7f; /* all bits but the sign */
+    static const uint8_t nan[2] = {0xf7, 0x7f}; /* for elements of all sizes, as an H200 has it */
+    for (size_t at = 0; at < bytes; at++) {
+        row[at] = t->nan_fill ? nan[at % sizeof nan] : 0;
     }
 }
 

@@ -244,6 +244,13 @@ static bool begin(bh__ptx_exec *x, unsigned l, const tensor_copy *c, bh__tensor 
             offsets[n] = (uint16_t)((const bh__u32 *)bh__row(x, c->offsets[n]))[l];
         }
     }
+    unsigned size = bh__tensor_element_bytes(t); /* as on an H200: an illegal instruction */
+    if ((int64_t)coordinates[0] * size % BH__TENSOR_CHUNK != 0) {
+        return FAULT(x, l,
+                     "a box begins at %d in the first dimension, with elements of %u bytes: that "
+                     "is not a multiple of %d bytes",
+                     coordinates[0], size, BH__TENSOR_CHUNK);
+    }
     bh__tensor_walk_begin(w, t, coordinates, offsets);
     return true;
 }

@@ -241,6 +241,19 @@ def test_lifetime(dev):
     assert dev.memory()["buffers"] == before - 1
 
 
+def test_garbage_is_collected_when_memory_is_short(dev):
+    dev.set_memory_limit(64 << 20)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(10):  # 200 MiB in all
+            cycle = [dev.empty(20 << 20, "uint8")]
+            cycle.append(cycle)
+            del cycle
+    finally:
+        gc.enable()
+
+
 def test_refused_sizes(dev):
     for shape, dtype in ((-1, "f32"), ((2, -3), "f32"), (2**62, "f64"), ((2**40, 2**40), "u8")):
         with pytest.raises((bulkhead.InvalidError, bulkhead.NoMemoryError)):

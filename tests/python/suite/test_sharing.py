@@ -131,6 +131,7 @@ def test_cuda_array_interface(dev, device_name):
 def test_managed(dev, add):
     made = dev.managed((2, 5), "int32")
     made.host[:] = 5
+    made.prefetch().wait()
     add.forall(10)(made, 1, 10).wait()
     assert made.host.tolist() == [[6] * 5] * 2
     made.host[0] = 0

@@ -40,6 +40,12 @@ def test_the_fixture(bulkhead_device):
             "1 passed",
             "",
         ),
+        (
+            "import pytest\n    with pytest.raises(bulkhead.FaultError):\n"
+            "        device.load(PTX)['add'][1, 8](device.zeros(4, 'i32'), 1, 8).wait()",
+            "1 passed",
+            "",
+        ),
         ("device.close()", "1 passed", ""),
     ],
 )
@@ -70,6 +76,7 @@ def test_the_plugin_under_the_checker(body, outcome, says, tmp_path, device_name
         timeout=60,
     )
     assert outcome in done.stdout and says in done.stdout, done.stdout + done.stderr
+    assert ("error" in done.stdout.splitlines()[-1]) == ("error" in outcome), done.stdout
 
 
 def test_the_magic(compiler, device_name):
@@ -136,6 +143,15 @@ def test_the_example(compiler, device_name):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("y[999] = 1999.0") == 2 and "x is intact: True" in done.stdout
+
+
+def test_the_first_program_of_the_docs(compiler):
+    text = (ROOT / "docs" / "python.md").read_text()
+    program = text.split("```python\n")[1].split("```")[0].replace(".open()", ".open('cpu')")
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "1998.0\n", done.stderr
 
 
 def test_the_command(tmp_path):

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "generate.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { WORDS = 12, LONGS = 6, FLOATS = 8, DOUBLES = 4, PREDICATES = 6, DEPTH = 4 };
+
+#define HEAD   ".version 8.0\n.target sm_80\n.address_size 64\n"
+#define SPREAD 0x2545F4914F6CDD1D
 
 typedef struct generator {
     uint64_t state;
@@ -56,12 +60,18 @@ static const char *one_of(generator *g, const char *const *list, unsigned count)
     return list[below(g, count)];
 }
 
+/* A register, but not this one. */
+static unsigned another(generator *g, unsigned than, unsigned n) {
+    unsigned chosen = below(g, n);
+    return chosen == than ? (chosen + 1) % n : chosen;
+}
+
 static void expand(generator *g, const char *template) {
     static const char *const roundings[] = {"rn", "rz", "rm", "rp"};
     static const char *const comparisons[] = {"eq", "ne", "lt", "le", "gt", "ge"};
     static const char *const orderless[] = {"add.u32", "min.u32", "max.u32",
                                             "and.b32", "or.b32",  "xor.b32"};
-    unsigned label = g->labels++, operation = below(g, 6);
+    unsigned label = g->labels++, operation = below(g, 6), last = 0;
     for (const char *c = template; *c; c++) {
         if (*c != '$') {
             add(g, "%c", *c);
@@ -69,13 +79,19 @@ static void expand(generator *g, const char *template) {
         }
         switch (*++c) {
         case 'r':
-            add(g, "%%r%u", below(g, WORDS));
+            add(g, "%%r%u", last = below(g, WORDS));
+            break;
+        case 'X':
+            add(g, "%%r%u", another(g, last, WORDS));
             break;
         case 'q':
             add(g, "%%q%u", below(g, LONGS));
             break;
         case 'f':
-            add(g, "%%f%u", below(g, FLOATS));
+            add(g, "%%f%u", last = below(g, FLOATS));
+            break;
+        case 'F':
+            add(g, "%%f%u", another(g, last, FLOATS));
             break;
         case 'd':
             add(g, "%%d%u", below(g, DOUBLES));
@@ -258,8 +274,9 @@ static void epilogue(generator *g) {
     add(g, "ret;\n}\n");
 }
 
-static void program(generator *g) {
-    g->left = 20 + below(g, 100);
+static void program(generator *g, unsigned most) {
+    g->left = 20 + below(g, RANDOM_STATEMENTS - 20);
+    if (g->left > most) g->left = most;
     functions(g);
     prologue(g);
     while (g->left) statements(g, 0, RANDOM_WHOLE_BLOCK, g->left);
@@ -268,10 +285,18 @@ static void program(generator *g) {
 
 size_t random_programs(uint64_t seed, unsigned count, char *text, size_t size) {
     generator g = {.text = text, .size = size};
-    add(&g, ".version 8.0\n.target sm_80\n.address_size 64\n");
+    add(&g, HEAD);
     for (; g.number < count; g.number++) {
-        g.state = (seed + g.number) * 0x2545F4914F6CDD1D + 99;
-        program(&g);
+        g.state = (seed + g.number) * SPREAD + 99;
+        program(&g, UINT_MAX);
     }
+    return g.length;
+}
+
+size_t random_part(uint64_t seed, unsigned statements, char *text, size_t size) {
+    generator g = {.text = text, .size = size};
+    add(&g, HEAD);
+    g.state = seed * SPREAD + 99;
+    program(&g, statements);
     return g.length;
 }

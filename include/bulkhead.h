@@ -73,6 +73,7 @@
 #include "bulkhead/library.h"    /* vectors, matrices and arrays for library calls; experimental */
 #include "bulkhead/blas.h"       /* products of matrices and the rest of BLAS; experimental */
 #include "bulkhead/fft.h"        /* Fourier transforms; experimental */
+#include "bulkhead/solver.h"     /* systems of equations, eigenvalues; experimental */
 #include "bulkhead/texture.h"    /* images, textures, surfaces; experimental */
 #include "bulkhead/tensor_map.h" /* boxes of tensors for kernels of sm_90; experimental */
 #include "bulkhead/compile.h"    /* CUDA C++ at run time, binaries, the cache */

@@ -402,8 +402,8 @@ enum {
                                    show the device to its own user; as BULKHEAD_PUBLISH=off */
 };
 
-/* Libraries that workers may load, for the operations of blas.h and fft.h. */
-enum { BH_LIBRARY_BLAS = 1u << 0, BH_LIBRARY_FFT = 1u << 1 };
+/* Libraries that workers may load, for the operations of blas.h, fft.h and solver.h. */
+enum { BH_LIBRARY_BLAS = 1u << 0, BH_LIBRARY_FFT = 1u << 1, BH_LIBRARY_SOLVER = 1u << 2 };
 
 /* Decides what follows from a loss: observe.h. */
 typedef struct bh_loss bh_loss;

@@ -5,7 +5,7 @@
  * A library call is a request like a transfer: it goes to a lane with bh_submit and into a sequence
  * with bh_sequence_add, it has a ticket and a deadline, work on the same buffers is ordered, and a
  * loss judges it like a launch. On a GPU it runs in NVIDIA's libraries, on the CPU device in those
- * of the system. blas.h and fft.h have the operations.
+ * of the system. blas.h, fft.h and solver.h have the operations.
  *
  * A device is opened with the libraries that it may use. Workers find them on the machine; a
  * library that is missing is BH_E_UNSUPPORTED, with what to install.

@@ -323,7 +323,8 @@ static void check_libraries(doctor *d, const char *name) {
     static const struct {
         uint32_t bit;
         const char *what;
-    } libraries[] = {{BH_LIBRARY_BLAS, "BLAS"}, {BH_LIBRARY_FFT, "FFT"}};
+    } libraries[] = {
+        {BH_LIBRARY_BLAS, "BLAS"}, {BH_LIBRARY_FFT, "FFT"}, {BH_LIBRARY_SOLVER, "SOLVER"}};
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
         bh_device_options options = BH_INIT(options);
         bh_device device;

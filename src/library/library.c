@@ -5,6 +5,7 @@
 #include "library/blas.h"
 #include "library/fft.h"
 #include "library/operation.h"
+#include "library/solver.h"
 
 _Static_assert(offsetof(bh_blas, flags) == offsetof(bh__request_head, flags) &&
                    offsetof(bh_blas, batch) == offsetof(bh__request_head, batch) &&
@@ -16,6 +17,11 @@ _Static_assert(offsetof(bh_fft, flags) == offsetof(bh__request_head, flags) &&
                    offsetof(bh_fft, beta) == offsetof(bh__request_head, beta) &&
                    offsetof(bh_fft, input) == sizeof(bh__request_head),
                "and a bh_fft");
+_Static_assert(offsetof(bh_solver, flags) == offsetof(bh__request_head, flags) &&
+                   offsetof(bh_solver, batch) == offsetof(bh__request_head, batch) &&
+                   offsetof(bh_solver, beta) == offsetof(bh__request_head, beta) &&
+                   offsetof(bh_solver, a) == sizeof(bh__request_head),
+               "and a bh_solver");
 _Static_assert((int)BH__BLAS_OPERATIONS <= (int)BH__LIBRARY_OPERATIONS, "the table fits");
 
 const bh__library bh__libraries[BH__LIBRARIES] = {
@@ -34,6 +40,14 @@ const bh__library bh__libraries[BH__LIBRARIES] = {
      .count = BH__FFT_OPERATIONS,
      .operations = bh__fft_operations,
      .fits = bh__fft_fits},
+    {.name = "solver",
+     .constant = "BH_LIBRARY_SOLVER",
+     .about = "systems of equations, eigenvalues and singular values",
+     .request_bytes = sizeof(bh_solver),
+     .right = BH_SOLVER_RIGHT,
+     .count = BH__SOLVER_OPERATIONS,
+     .operations = bh__solver_operations,
+     .refuse = bh__solver_refuse},
 };
 
 const bh__operation *bh__operation_find(uint32_t kind, uint32_t *out_library) {

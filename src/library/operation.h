@@ -40,8 +40,9 @@ typedef struct bh__operand {
     bool triangle;    /* only part of it is written or read */
     bool optional;    /* it may be left out, all zero: then it takes no bytes */
     /* A letter for its count, or two for rows and columns. Equal letters are equal numbers; 1 is
-     * one. 's' is the side of B or C that the special matrix is on: rows, with BH_BLAS_RIGHT
-     * columns. Arrays have none: bh__library.refuse looks at them. */
+     * one; 'K' is the smaller one of m and n, which operands before it have. 's' is the side of B
+     * or C that the special matrix is on: rows, with BH_BLAS_RIGHT columns. Arrays have none:
+     * bh__library.refuse looks at them. */
     char shape[3];
 } bh__operand;
 
@@ -102,7 +103,7 @@ typedef struct bh__library {
 } bh__library;
 
 enum {
-    BH__LIBRARIES = 2,
+    BH__LIBRARIES = 3,
     BH__LIBRARY_OPERATIONS = 64, /* at most, of one library */
     BH__LIBRARY_KINDS = 256      /* kinds of library calls begin here */
 };

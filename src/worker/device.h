@@ -216,7 +216,8 @@ typedef struct bh__device_ops {
      * BH_E_FAULT: the kernel faulted, and this worker can run nothing more. If error->status is
      *   BH_E_STOPPED, no other worker can use the device either.
      * BH_E_STOPPED: it was abandoned because the worker is being ended; `error` is not filled in.
-     * Anything else: this request failed and did no harm.
+     * Anything else: this request failed and did no harm, except that a library call may have
+     *   written to its outputs: the application counts them as suspect.
      */
     bh_status (*execute)(bh__device_lane *lane, const bh__work *work, bh_error *error);
     /* May be NULL. Called after execute returned BH_E_FAULT on this lane: which access was illegal.

@@ -11,10 +11,14 @@ bool type_is_complex(bh_type type) {
 }
 
 bh_device open_blas_device(void) {
+    return open_library_device(BH_LIBRARY_BLAS);
+}
+
+bh_device open_library_device(uint32_t libraries) {
     bh_device_options options = device_options(0);
-    options.libraries = BH_LIBRARY_BLAS;
+    options.libraries = libraries;
     bh_device device = open_device_with(&options);
-    bh_status status = bh_library_load(device, BH_LIBRARY_BLAS);
+    bh_status status = bh_library_load(device, libraries);
     if (status == BH_E_UNSUPPORTED) SKIP("%s", bh_last_message());
     REQUIRE_OK(status);
     return device;
@@ -141,6 +145,15 @@ void numbers_write(const numbers *self) {
     free(bytes);
 }
 
+void numbers_read(numbers *self) {
+    size_t size = bh_type_size(self->type);
+    uint8_t *bytes = malloc(self->count * size + 1);
+    REQUIRE(bytes != NULL);
+    REQUIRE_OK(bh_buffer_read(self->buffer, 0, bytes, self->count * size));
+    for (uint64_t i = 0; i < self->count; i++) self->values[i] = load(self->type, bytes + i * size);
+    free(bytes);
+}
+
 bool numbers_check(const numbers *self, double precision, const char *what) {
     size_t size = bh_type_size(self->type);
     uint8_t *bytes = malloc(self->count * size + 1);
@@ -167,7 +180,7 @@ static uint64_t member_extent(uint64_t inner, uint64_t outer, uint64_t stride) {
     return inner && outer ? (outer - 1) * stride + inner : 0;
 }
 
-static number *element(const model_matrix *m, uint64_t batch, uint64_t i, uint64_t j) {
+number *model_element(const model_matrix *m, uint64_t batch, uint64_t i, uint64_t j) {
     bool columns = m->at.flags & BH_MATRIX_COLUMN_MAJOR;
     uint64_t inner = columns ? m->at.rows : m->at.columns;
     uint64_t outer = columns ? m->at.columns : m->at.rows;
@@ -180,11 +193,11 @@ static number *element(const model_matrix *m, uint64_t batch, uint64_t i, uint64
 }
 
 static number get(const model_matrix *m, uint64_t batch, uint64_t i, uint64_t j) {
-    number value = *element(m, batch, i, j);
+    number value = *model_element(m, batch, i, j);
     return m->at.flags & BH_MATRIX_CONJUGATE ? conj(value) : value;
 }
 
-static number *entry(const model_vector *v, uint64_t batch, uint64_t i) {
+number *model_entry(const model_vector *v, uint64_t batch, uint64_t i) {
     int64_t stride = v->at.stride ? v->at.stride : 1, size = stride < 0 ? -stride : stride;
     uint64_t extent = v->at.count ? (v->at.count - 1) * (uint64_t)size + 1 : 0;
     uint64_t next = v->at.batch_stride == BH_BATCH_SHARED ? 0
@@ -199,9 +212,9 @@ static bool stored(uint32_t flags, uint64_t i, uint64_t j) {
 
 static number symmetric(const model_matrix *m, uint32_t flags, bool hermitian, uint64_t batch,
                         uint64_t i, uint64_t j) {
-    if (hermitian && i == j) return creal(*element(m, batch, i, i));
-    if (stored(flags, i, j)) return *element(m, batch, i, j);
-    number other = *element(m, batch, j, i);
+    if (hermitian && i == j) return creal(*model_element(m, batch, i, i));
+    if (stored(flags, i, j)) return *model_element(m, batch, i, j);
+    number other = *model_element(m, batch, j, i);
     return hermitian ? conj(other) : other;
 }
 
@@ -228,7 +241,8 @@ static void run_vectors(const model_call *call, uint64_t k) {
     double norm = 0, largest = -1;
     uint64_t best = 0;
     for (uint64_t i = 0; i < call->x.at.count; i++) {
-        number *x = entry(&call->x, k, i), *y = call->y.in ? entry(&call->y, k, i) : NULL, old = *x;
+        number *x = model_entry(&call->x, k, i),
+               *y = call->y.in ? model_entry(&call->y, k, i) : NULL, old = *x;
         double size = fabs(creal(*x)) + fabs(cimag(*x));
         switch (q->request.kind) {
         case BH_BLAS_AXPY:
@@ -267,7 +281,7 @@ static void run_vectors(const model_call *call, uint64_t k) {
                     : q->request.kind != BH_BLAS_IAMAX ? sum
                     : call->x.at.count                 ? (double)best
                                                        : -1;
-    *entry(&call->result, k, 0) = result;
+    *model_entry(&call->result, k, 0) = result;
 }
 
 static void run_products(const model_call *call, uint64_t k) {
@@ -275,13 +289,13 @@ static void run_products(const model_call *call, uint64_t k) {
     number alpha = scalar(q->alpha), beta = scalar(q->beta);
     uint64_t n = call->a.at.columns;
     for (uint64_t i = 0; i < call->a.at.rows; i++) {
-        number sum = 0, *y = entry(&call->y, k, i);
+        number sum = 0, *y = model_entry(&call->y, k, i);
         for (uint64_t j = 0; j < n; j++) {
             number a =
                 q->request.kind == BH_BLAS_GEMV
                     ? get(&call->a, k, i, j)
                     : symmetric(&call->a, q->flags, q->request.kind == BH_BLAS_HEMV, k, i, j);
-            sum += a * *entry(&call->x, k, j);
+            sum += a * *model_entry(&call->x, k, j);
         }
         scale(y, beta);
         *y += alpha * sum;
@@ -318,9 +332,9 @@ static void triangle_times(const model_call *call, uint64_t k, number *column, u
 static void run_triangular_vector(const model_call *call, uint64_t k) {
     number column[64];
     uint64_t n = call->a.at.rows;
-    for (uint64_t i = 0; i < n; i++) column[i] = *entry(&call->x, k, i);
+    for (uint64_t i = 0; i < n; i++) column[i] = *model_entry(&call->x, k, i);
     triangle_times(call, k, column, n, false, call->request.request.kind == BH_BLAS_TRSV);
-    for (uint64_t i = 0; i < n; i++) *entry(&call->x, k, i) = column[i];
+    for (uint64_t i = 0; i < n; i++) *model_entry(&call->x, k, i) = column[i];
 }
 
 static void run_triangular_matrix(const model_call *call, uint64_t k) {
@@ -330,10 +344,12 @@ static void run_triangular_matrix(const model_call *call, uint64_t k) {
     uint64_t n = call->a.at.rows, count = right ? call->b.at.rows : call->b.at.columns;
     for (uint64_t c = 0; c < count; c++) {
         for (uint64_t i = 0; i < n; i++)
-            column[i] = alpha * *(right ? element(&call->b, k, c, i) : element(&call->b, k, i, c));
+            column[i] = alpha * *(right ? model_element(&call->b, k, c, i)
+                                        : model_element(&call->b, k, i, c));
         triangle_times(call, k, column, n, right, solve);
         for (uint64_t i = 0; i < n; i++)
-            *(right ? element(&call->b, k, c, i) : element(&call->b, k, i, c)) = column[i];
+            *(right ? model_element(&call->b, k, c, i) : model_element(&call->b, k, i, c)) =
+                column[i];
     }
 }
 
@@ -348,12 +364,13 @@ static void run_updates(const model_call *call, uint64_t k) {
             if (!general && !stored(q->flags, i, j)) continue;
             const model_vector *second =
                 kind == BH_BLAS_SYR || kind == BH_BLAS_HER ? &call->x : &call->y;
-            number xi = *entry(&call->x, k, i), yj = *entry(second, k, j);
-            number *a = element(&call->a, k, i, j);
+            number xi = *model_entry(&call->x, k, i), yj = *model_entry(second, k, j);
+            number *a = model_element(&call->a, k, i, j);
             *a += alpha * xi * (conjugated ? conj(yj) : yj);
-            if (kind == BH_BLAS_SYR2) *a += alpha * *entry(second, k, i) * *entry(&call->x, k, j);
+            if (kind == BH_BLAS_SYR2)
+                *a += alpha * *model_entry(second, k, i) * *model_entry(&call->x, k, j);
             if (kind == BH_BLAS_HER2)
-                *a += conj(alpha) * *entry(second, k, i) * conj(*entry(&call->x, k, j));
+                *a += conj(alpha) * *model_entry(second, k, i) * conj(*model_entry(&call->x, k, j));
             if (hermitian && i == j) *a = creal(*a);
         }
     }
@@ -404,7 +421,7 @@ static void run_matrices(const model_call *call, uint64_t k) {
     bool hermitian = kind == BH_BLAS_HERK || kind == BH_BLAS_HER2K;
     for (uint64_t i = 0; i < call->c.at.rows; i++) {
         for (uint64_t j = 0; j < call->c.at.columns; j++) {
-            number *c = element(&call->c, k, i, j);
+            number *c = model_element(&call->c, k, i, j);
             if (rank && !stored(q->flags, i, j)) continue;
             scale(c, scalar(q->beta));
             *c += rank ? rank_element(call, k, i, j) : product_element(call, k, i, j);

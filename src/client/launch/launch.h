@@ -82,7 +82,7 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
     out->lane = lane;
     out->op = BH__OP_LAUNCH;
     out->idempotent = (options->flags & BH_SUBMIT_IDEMPOTENT) != 0;
-    out->needed = false;
+    out->needed = self->ranges != NULL; /* a library call */
     out->no_block = (options->flags & BH_SUBMIT_NO_BLOCK) != 0;
     out->waits = false;
     out->timed = (options->flags & BH_SUBMIT_TIMED) != 0;

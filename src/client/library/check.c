@@ -196,6 +196,17 @@ typedef struct sizes {
     const char *from[26], *what[26];
 } sizes;
 
+static bh_status check_smaller(const bh__library_call *self, const sizes *known,
+                               const char *operand, const char *what, uint64_t value) {
+    uint64_t m = known->value['m' - 'a'], n = known->value['n' - 'a'], wanted = m < n ? m : n;
+    if (value == wanted) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "make the sizes of the operands fit one another",
+                      "%s: %s has %llu %s; it must have %llu, the smaller one of the rows and "
+                      "columns of %s",
+                      self->operation->name, operand, (ull)value, what, (ull)wanted,
+                      known->from['m' - 'a']);
+}
+
 static bh_status check_size(const bh__library_call *self, sizes *known, char letter,
                             const char *operand, const char *what, uint64_t value) {
     bool right = self->request.head.flags & bh__libraries[self->library].right;
@@ -205,6 +216,7 @@ static bh_status check_size(const bh__library_call *self, sizes *known, char let
         return bh__refuse(BH_E_INVALID, "make it 1", "%s: %s has %llu %s instead of 1",
                           self->operation->name, operand, (ull)value, what);
     }
+    if (letter == 'K') return check_smaller(self, known, operand, what, value);
     int i = letter - 'a';
     if (!known->from[i]) {
         known->value[i] = value;

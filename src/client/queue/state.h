@@ -44,7 +44,8 @@ struct bh__shadow {
     uint32_t grid[3], block[3];
     uint16_t op;
     uint8_t idempotent;
-    uint8_t needed;   /* later requests need its output: if it fails, its outputs are in doubt */
+    uint8_t needed;   /* if it fails, its outputs are in doubt: later requests need them, or it may
+                         have written part of them */
     uint8_t resolved; /* it has a verdict, and its op in the ring is BH__OP_SKIP */
     uint8_t running;  /* resolved: the worker had taken it, so it may still run */
     uint8_t undo;     /* resolved: the page moves it planned have not been undone yet */

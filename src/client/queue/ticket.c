@@ -212,7 +212,8 @@ static bool collect_one(bh__device *device, const bh__report *shared) {
     bh__fail(&error, bh__status_of_worker(report.status), report.fix, "%s", report.message);
     bh__fail_device_code(&error, report.device_code, report.device_name);
     /* Outputs are suspect after a stopped launch (written in part), a failed sequence (earlier
-     * steps have run), and a failed page move or zeroing (later requests would read old bytes). */
+     * steps have run), a failed page move or zeroing (later requests would read old bytes), and a
+     * failed library call (it may have written part of them). */
     bool damaged = error.status == BH_E_CANCELLED || shadow->sequence || shadow->needed ||
                    bh__hooks.moves_pages(device, lane, shadow);
     bh__request_fail(device, lane, shadow,

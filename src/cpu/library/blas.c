@@ -5,9 +5,7 @@
  */
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cpu/library/library.h"
 #include "cpu/library/narrow.h"
@@ -115,12 +113,7 @@ static void *find_symbol(const char *name) {
 void bh__cpu_blas_find(void) {
     static const char *const files[] = {"libopenblas.so.0", "libopenblas.so", "libblis.so.4",
                                         "libmkl_rt.so.2",   "libblas.so.3",   NULL};
-    /* It starts its threads when it is loaded; they must not run before this process is confined.
-     */
-    bool set = getenv("OPENBLAS_NUM_THREADS") != NULL;
-    if (!set) setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    blas.handle = bh__cpu_library_open(files, blas.lack);
-    if (!set) unsetenv("OPENBLAS_NUM_THREADS");
+    blas.handle = bh__cpu_openblas_open(files, blas.lack);
     if (!blas.handle) return;
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
         for (int t = 0; t < TYPES; t++)
@@ -138,13 +131,7 @@ const char *bh__cpu_blas_lack(const char **fix) {
 }
 
 void bh__cpu_blas_begin(void) {
-    static bool begun;
-    void (*set_threads)(int);
-    void *found = dlsym(blas.handle, "openblas_set_num_threads");
-    memcpy(&set_threads, &found, sizeof found);
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (found && !begun) set_threads(processors > 0 && processors < 1024 ? (int)processors : 1);
-    begun = true;
+    bh__cpu_openblas_begin(blas.handle);
 }
 
 /* ---- calls ---- */

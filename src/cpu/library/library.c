@@ -11,6 +11,7 @@ static const struct {
 } drivers[BH__LIBRARIES] = {
     {bh__cpu_blas_find, bh__cpu_blas_lack, bh__cpu_blas_begin, bh__cpu_blas_run},
     {bh__cpu_fft_find, bh__cpu_fft_lack, bh__cpu_fft_begin, bh__cpu_fft_run},
+    {bh__cpu_solver_find, bh__cpu_solver_lack, bh__cpu_solver_begin, bh__cpu_solver_run},
 };
 
 void bh__cpu_libraries_find(uint32_t libraries) {

@@ -25,6 +25,13 @@ bh_status bh__cpu_library_run(bh__device_lane *lane, const bh__library *library,
  * *out_reason, of 256 bytes, says so. */
 void *bh__cpu_library_open(const char *const *names, char *out_reason);
 
+/* ---- openblas.c ---- */
+
+/* As bh__cpu_library_open, of a library that may be OpenBLAS. */
+void *bh__cpu_openblas_open(const char *const *names, char *out_reason);
+/* Lets it use all processors. */
+void bh__cpu_openblas_begin(void *handle);
+
 /* ---- blas.c ---- */
 
 /* NULL: it can be used. Else why not, and *fix. */
@@ -40,5 +47,12 @@ const char *bh__cpu_fft_lack(const char **fix);
 void bh__cpu_fft_find(void);
 void bh__cpu_fft_begin(void);
 bh_status bh__cpu_fft_run(const bh__library_call *call, bh_error *error);
+
+/* ---- solver.c: the same ---- */
+
+const char *bh__cpu_solver_lack(const char **fix);
+void bh__cpu_solver_find(void);
+void bh__cpu_solver_begin(void);
+bh_status bh__cpu_solver_run(const bh__library_call *call, bh_error *error);
 
 #endif

@@ -18,6 +18,8 @@
 
 enum {
     STACK_BYTES = 512 * 1024,
+    /* Numerical libraries expect the usual one: OpenBLAS's threaded LU puts over 1 MiB on it. */
+    LIBRARY_STACK_BYTES = 8 * 1024 * 1024,
     SLOTS_AT_ONCE = 16, /* whose cache lines are given back */
     PAUSE_SPINS_PER_YIELD = 256
 };
@@ -267,7 +269,8 @@ bh_status bh__worker_lane_open(bh__worker_instance *worker, const bh__lane_messa
 
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setstacksize(&attributes,
+                              worker->services.libraries ? LIBRARY_STACK_BYTES : STACK_BYTES);
     int result = bh__thread_start(&lane->thread, &attributes, lane_main, lane);
     pthread_attr_destroy(&attributes);
     if (result != 0) {

@@ -53,19 +53,20 @@ TEST(every_type_has_its_size_and_name) {
         size_t size;
         const char *name;
     } types[] = {
-        {BH_I8, 1, "i8"},   {BH_U8, 1, "u8"},     {BH_I16, 2, "i16"}, {BH_U16, 2, "u16"},
-        {BH_I32, 4, "i32"}, {BH_U32, 4, "u32"},   {BH_I64, 8, "i64"}, {BH_U64, 8, "u64"},
-        {BH_F16, 2, "f16"}, {BH_BF16, 2, "bf16"}, {BH_F32, 4, "f32"}, {BH_F64, 8, "f64"},
+        {BH_I8, 1, "i8"},   {BH_U8, 1, "u8"},      {BH_I16, 2, "i16"}, {BH_U16, 2, "u16"},
+        {BH_I32, 4, "i32"}, {BH_U32, 4, "u32"},    {BH_I64, 8, "i64"}, {BH_U64, 8, "u64"},
+        {BH_F16, 2, "f16"}, {BH_BF16, 2, "bf16"},  {BH_F32, 4, "f32"}, {BH_F64, 8, "f64"},
+        {BH_C64, 8, "c64"}, {BH_C128, 16, "c128"},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         CHECK_EQ(bh_type_size(types[i].type), types[i].size);
         CHECK_STR_EQ(bh_type_name(types[i].type), types[i].name);
     }
     CHECK_EQ(bh_type_size(0), 0);
-    CHECK_EQ(bh_type_size(13), 0);
+    CHECK_EQ(bh_type_size(15), 0);
     CHECK_EQ(bh_type_size(UINT32_MAX), 0);
     CHECK_STR_EQ(bh_type_name(0), "?");
-    CHECK_STR_EQ(bh_type_name(13), "?");
+    CHECK_STR_EQ(bh_type_name(15), "?");
     CHECK_STR_EQ(bh_type_name(UINT32_MAX), "?");
 }
 

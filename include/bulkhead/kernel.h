@@ -112,6 +112,10 @@ BH_API bh_status bh_kernel_get_occupancy(bh_kernel kernel, bh_shape shape, bh_oc
  * addresses through PTX and through what bh_compile and bh_module_compile produce. In other cubins
  * every variable whose address the code has counts as written, in fatbins all do.
  *
+ * Writes and reads come after the launches and sequences of the module that were submitted before
+ * them, on every lane. Launches on different lanes are not ordered by the variables that they use:
+ * name the earlier ones in bh_launch_options.after.
+ *
  * BH_OK from a write means that all bytes are set and that later workers start with them. After any
  * other status the variable has its old value. If only a part of the range could be set, the
  * message says which part, and the module is stale.
@@ -122,7 +126,8 @@ BH_API bh_status bh_module_global_read(bh_module module, const char *name, uint6
                                        void *target, uint64_t bytes);
 BH_API bh_status bh_module_global_size(bh_module module, const char *name, uint64_t *out);
 /* Lets a stale module continue with the values that the new worker started with: those of the image
- * and of bh_module_global_write. */
+ * and of bh_module_global_write. Launches that were submitted before the loss do not run with
+ * them. */
 BH_API bh_status bh_module_accept(bh_module module);
 
 /* ---- checking a launch ---- */

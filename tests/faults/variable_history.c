@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Modules' own variables while workers die at random, against a model: one that no kernel writes
  * always has what the program has set; one that kernels write has that, or its module is stale and
- * starts anew from what was set. Writes of many sizes, most of them more than one piece of staging:
- * each is all there or not at all. */
+ * starts anew from what was set. Writes of many sizes, many of them more than one piece of staging:
+ * each is all there or not at all. Half of the accesses are near the start of the variable, where
+ * they overlap. */
 #include <signal.h>
 
 #include "../support/support.h"
 
-enum { WORDS = 600 * 1024, BYTES = WORDS * 4, SHOWN = 256, LANES = 3 };
+enum { WORDS = 600 * 1024, BYTES = WORDS * 4, SHOWN = 256, LANES = 3, BATCH = 6 };
+/* Words near the start of a variable. */
+enum { NEAR_START = 2 * SHOWN };
 
 #define ENTRY(name, rest)                                                                          \
     ".visible .entry " name "(.param .u64 p, .param .u32 first)\n"                                 \
@@ -81,10 +84,15 @@ static void check_whole(subject *s, uint8_t *got, bool must_be_stale) {
     }
 }
 
+static uint32_t some_offset(rng *random, uint32_t limit, uint32_t near_start) {
+    bool near = rng_below(random, 2) && near_start < limit;
+    return rng_below(random, near ? near_start : limit);
+}
+
 static void write_some(subject *s, rng *random, const uint8_t *arena) {
     uint32_t bytes =
         rng_below(random, 3) ? 1 + rng_below(random, 2000) : 1 + rng_below(random, BYTES);
-    uint32_t offset = rng_below(random, BYTES - bytes + 1);
+    uint32_t offset = some_offset(random, BYTES - bytes + 1, NEAR_START * 4);
     const uint8_t *source = arena + rng_below(random, BYTES);
     bh_status status = bh_module_global_write(s->module, "big", offset, source, bytes);
     if (status == BH_OK) {
@@ -109,8 +117,9 @@ static void run(uint64_t seed, uint32_t flags, bool kills, unsigned ms) {
     uint8_t *arena = malloc(2 * BYTES), *got = malloc(BYTES);
     REQUIRE(arena != NULL && got != NULL);
     for (uint32_t i = 0; i < 2 * BYTES; i++) arena[i] = (uint8_t)(rng_next(&random) >> 9);
-    shown batch[6];
-    for (int i = 0; i < 6; i++) batch[i].buffer = words_filled(r.device, SHOWN, 0);
+    shown batch[BATCH];
+    bh_ticket before[BATCH];
+    for (int i = 0; i < BATCH; i++) batch[i].buffer = words_filled(r.device, SHOWN, 0);
     struct killer killer = {.device = r.device, .seed = random.state};
     pthread_t thread;
     if (kills) REQUIRE(pthread_create(&thread, NULL, kill_now_and_then, &killer) == 0);
@@ -120,16 +129,18 @@ static void run(uint64_t seed, uint32_t flags, bool kills, unsigned ms) {
         subject *s = &subjects[rng_below(&random, 2)];
         bool failed = false;
         int count = 0;
-        for (int i = 0; i < 6; i++) {
+        for (int i = 0; i < BATCH; i++) {
             if (rng_below(&random, 2)) {
                 write_some(s, &random, arena);
                 continue;
             }
             shown *one = &batch[count];
-            uint32_t first = rng_below(&random, WORDS - SHOWN);
+            uint32_t first = some_offset(&random, WORDS - SHOWN, NEAR_START);
             bool stirs = s->writable && rng_below(&random, 2);
             bh_launch_options there = on_lane(lanes[rng_below(&random, LANES)],
                                               rng_below(&random, 2) ? BH_SUBMIT_IDEMPOTENT : 0);
+            /* Variables do not order lanes: what shows the old words comes first. */
+            if (stirs) there.after = before, there.after_count = (size_t)count;
             bh_status status = bh_launch(stirs ? s->stir : s->show, BH_GRID(SHOWN, 64),
                                          BH_ARGS(BH_OUT(one->buffer), first), &there, &one->ticket);
             if (status == BH_OK && stirs) status = bh_wait(one->ticket, LONG_NS);
@@ -150,6 +161,7 @@ static void run(uint64_t seed, uint32_t flags, bool kills, unsigned ms) {
                 memcpy(s->now + (first + k) * UINT64_C(4), &word, 4);
                 one->expected[k] = word;
             }
+            before[count] = one->ticket;
             count++;
         }
         for (int i = 0; i < count; i++) {

@@ -224,6 +224,10 @@ bool bh__module_keeps_state(const bh__module *module) {
     return false;
 }
 
+bool bh__module_lacks_state(const bh__module *module, uint64_t stamp) {
+    return module->stale || stamp <= module->lost_until;
+}
+
 /* ---- loading ---- */
 
 /* Copies the image to memory that workers can map. */

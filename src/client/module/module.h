@@ -36,6 +36,8 @@ bool bh__module_charge(bh__device *device, bh__module *module, bh_error *error);
 /* Returns true if kernels may have changed variables of the module, so that their values are lost
  * with the worker. */
 bool bh__module_keeps_state(const bh__module *module);
+/* Returns true if a launch with this stamp would run without values that kernels wrote before. */
+bool bh__module_lacks_state(const bh__module *module, uint64_t stamp);
 /* Saves the values of writes of variables that have completed, for the next worker. */
 void bh__variables_settle(bh__device *device);
 /* Removes the module from the device and frees it. With the lock held. */

@@ -73,6 +73,9 @@ struct bh__module {
     bool disputed; /* two workers described it differently: it is not used any more */
     bool unloaded; /* the handle is closed; freed when `last` has completed */
     uint32_t pins; /* its load, calls and sequences that use it */
+    /* The stamp of the last request before the loss of values that kernels wrote. Launches up to it
+     * do not run, even if the module is accepted before they are judged. */
+    uint64_t lost_until;
     uint64_t last[BH__MAX_LANES]; /* by lane: position of the last request that uses it */
     uint64_t ticket;              /* of its compile or load, on the load lane */
     bh__module *next_pending;     /* in the lane's list of modules with pending tickets */

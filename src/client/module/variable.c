@@ -141,11 +141,6 @@ void bh__variables_settle(bh__device *device) {
 
 /* ---- writing and reading ---- */
 
-/* Returns true if kernels may have changed the variable and its value was lost with a worker. */
-static bool is_stale(const bh__module *module, uint32_t index) {
-    return module->stale && module->variables[index].writable;
-}
-
 static bh_status refuse_stale(bh__device *device, const bh__variable *variable) {
     device->counters.stale_refusals++;
     return bh__refuse(
@@ -160,7 +155,17 @@ typedef struct piece {
     uint64_t offset, bytes;
     uint8_t *target;       /* NULL: a write */
     const uint8_t *source; /* NULL: a read */
+    uint64_t lost_until;   /* the module's, before the first piece */
 } piece;
+
+/* Returns true if kernels may have changed the variable and its value was lost with a worker. If
+ * that was between two pieces, it does not help that the module was accepted meanwhile: what was
+ * read is of two workers. */
+static bool is_stale(const piece *self) {
+    const bh__module *module = self->module;
+    return module->variables[self->index].writable &&
+           (module->stale || module->lost_until != self->lost_until);
+}
 
 /* Waits for the ticket, with the lock released, and for a read copies the bytes. */
 static bh_status finish_piece(bh__device *device, const piece *self, bh_ticket ticket,
@@ -169,7 +174,7 @@ static bh_status finish_piece(bh__device *device, const piece *self, bh_ticket t
     bh_status status = bh_wait(ticket, BH_FOREVER);
     if (status == BH_OK && self->target) memcpy(self->target, staged, self->bytes);
     bh__device_step_in(device);
-    if (status == BH_OK && self->target && is_stale(self->module, self->index))
+    if (status == BH_OK && self->target && is_stale(self))
         return refuse_stale(device, &self->module->variables[self->index]);
     return status;
 }
@@ -202,7 +207,7 @@ static bh_status move_piece(bh__device *device, const piece *self) {
                                           .variable = self->index}};
     bh_ticket ticket;
     for (bool retry = true; retry && status == BH_OK;) {
-        if (!writes && is_stale(self->module, self->index)) {
+        if (!writes && is_stale(self)) {
             status = refuse_stale(device, variable);
         } else if (writes && !spans_reserve(device, variable)) {
             status = refuse_memory(variable, self->bytes);
@@ -246,6 +251,7 @@ static bh_status move(bh_module handle, const char *name, uint64_t offset, uint8
     if (!device) return bh__last()->status;
     module->pins++;
     wait_for_users(device, module);
+    uint64_t lost_until = module->lost_until;
     bh_status status = BH_OK;
     for (uint64_t moved = 0; moved < bytes && status == BH_OK;) {
         uint64_t left = bytes - moved;
@@ -254,7 +260,8 @@ static bh_status move(bh_module handle, const char *name, uint64_t offset, uint8
                       .offset = offset + moved,
                       .bytes = left < BH__STAGING_BYTES ? left : BH__STAGING_BYTES,
                       .target = target ? target + moved : NULL,
-                      .source = source ? source + moved : NULL};
+                      .source = source ? source + moved : NULL,
+                      .lost_until = lost_until};
         status = move_piece(device, &next);
         if (status != BH_OK && source && moved)
             status = fail_partial(module, index, &next, offset, bytes);

@@ -7,6 +7,7 @@
 #include "client/core/handles.h"
 #include "client/core/sized.h"
 #include "client/launch/launch.h"
+#include "client/module/module.h"
 #include "client/queue/queue.h"
 #include "client/sequence/sequence.h"
 #include "client/sequence/steps.h"
@@ -124,6 +125,7 @@ void bh__sequence_note(bh__sequence *self, const bh__sequence_body *body, uint32
                        uint64_t position) {
     self->last[lane] = position;
     self->version_last[body->version][lane] = position;
+    for (uint32_t i = 0; i < self->module_count; i++) self->modules[i]->last[lane] = position;
 }
 
 /* ---- for the supervisor: names, steps, kernels ---- */
@@ -204,9 +206,9 @@ void bh__sequence_describe(const bh__sequence *self, uint32_t first, uint32_t la
     }
 }
 
-bool bh__sequence_is_stale(const bh__sequence *self) {
+bool bh__sequence_lacks_state(const bh__sequence *self, uint64_t stamp) {
     for (uint32_t i = 0; i < self->module_count; i++) {
-        if (self->modules[i]->stale) return true;
+        if (bh__module_lacks_state(self->modules[i], stamp)) return true;
     }
     return false;
 }

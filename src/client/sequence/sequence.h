@@ -32,9 +32,9 @@ bh__kernel *bh__sequence_kernel(const bh__sequence *sequence, uint32_t first, ui
  * grid 4 x 1 x 1, block 256 x 1 x 1)". */
 void bh__sequence_describe(const bh__sequence *sequence, uint32_t first, uint32_t last, char *out,
                            size_t size);
-/* Returns true if a module that it uses is stale; if a kernel of it is quarantined; if it launches
- * the kernel. */
-bool bh__sequence_is_stale(const bh__sequence *sequence);
+/* Returns true if a submission with this stamp would run without values that kernels before it
+ * wrote to variables; if a kernel of it is quarantined; if it launches the kernel. */
+bool bh__sequence_lacks_state(const bh__sequence *sequence, uint64_t stamp);
 bool bh__sequence_is_quarantined(const bh__sequence *sequence);
 bool bh__sequence_has(const bh__sequence *sequence, const bh__kernel *kernel);
 /* A submission of it did not complete. */

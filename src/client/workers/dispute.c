@@ -18,7 +18,7 @@ typedef struct dispute {
 static void fail_user(void *context, bh__lane *lane, bh__shadow *shadow) {
     dispute *self = context;
     bool uses = shadow->module == self->module ||
-                (shadow->sequence && bh__sequence_is_stale(shadow->sequence));
+                (shadow->sequence && bh__sequence_lacks_state(shadow->sequence, shadow->stamp));
     if (!uses || shadow->resolved) return;
     bh__request_fail(self->device, lane, shadow,
                      &(bh__failure){.status = BH_E_LOAD, .certain = 1, .detail = &self->error},

@@ -58,8 +58,8 @@ static const bh__memory *driver_managed_use(const bh__judgement *self, bh__lane 
 }
 
 static bool needs_stale_module(const bh__shadow *shadow) {
-    if (shadow->sequence) return bh__sequence_is_stale(shadow->sequence);
-    return shadow->kernel && shadow->module->stale;
+    if (shadow->sequence) return bh__sequence_lacks_state(shadow->sequence, shadow->stamp);
+    return shadow->kernel && bh__module_lacks_state(shadow->module, shadow->stamp);
 }
 
 static bool is_quarantined(const bh__shadow *shadow) {
@@ -183,12 +183,15 @@ static void hold_one(void *context, bh__lane *lane, bh__shadow *shadow) {
 }
 
 /* A module's variables are lost with the worker. Values that the program set are restored; values
- * that kernels wrote are not. */
+ * that kernels wrote are not. While the policy decides, the program may accept the module and
+ * launch from it again: that does not count for what was submitted before. */
 static void judge_modules(bh__judgement *self) {
     bh__variables_settle(self->device);
     for (bh__module *module = self->device->module.list; module; module = module->next) {
-        if (module->loaded && module->launched && bh__module_keeps_state(module))
+        if (module->loaded && module->launched && bh__module_keeps_state(module)) {
             module->stale = true;
+            module->lost_until = self->device->queue.stamp;
+        }
         module->launched = false;
     }
 }

@@ -2,8 +2,8 @@
 /*
  * A device that computes next to nothing and watches everything: requests take random time, write
  * their bytes piece by piece, and tell the simulator's oracle of each. Its kernels are a fixed set;
- * any image that begins with FAKE_IMAGE is a module with all of them, and if it is FAKE_VARIABLE
- * with the variable "var".
+ * any image that begins with FAKE_IMAGE is a module with all of them. One that begins with
+ * FAKE_VARIABLE also has the variable "var", and so has FAKE_CONSTANT, where no kernel writes it.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -12,6 +12,7 @@
 
 #define FAKE_IMAGE    "fake module"
 #define FAKE_VARIABLE "fake module with a variable"
+#define FAKE_CONSTANT "fake module with a constant"
 
 /* Kernels, all of one thread; `n` counts 32-bit words. */
 enum {

@@ -163,9 +163,13 @@ static void add_kernel(bh__blob *blob, const char *name, uint32_t pointers, uint
     bh__blob_add_kernel(blob, name, kernel, params);
 }
 
+static bool begins_with(const void *image, size_t bytes, const char *text) {
+    return bytes >= strlen(text) && memcmp(image, text, strlen(text)) == 0;
+}
+
 static bh_status module_load(bh__device_instance *device, uint32_t id, const void *image,
                              size_t bytes, bh_error *error, int *out_blob) {
-    if (bytes < strlen(FAKE_IMAGE) || memcmp(image, FAKE_IMAGE, strlen(FAKE_IMAGE)))
+    if (!begins_with(image, bytes, FAKE_IMAGE))
         return bh__fail(error, BH_E_LOAD, "begin it with \"" FAKE_IMAGE "\"",
                         "the image is not for the fake device");
     uint32_t slot = FAKE_MODULES;
@@ -186,9 +190,10 @@ static bh_status module_load(bh__device_instance *device, uint32_t id, const voi
     add_kernel(&blob, "crash", 1, 2);
     add_kernel(&blob, "get", 1, 1);
     add_kernel(&blob, "set", 0, 1);
-    if (bytes >= strlen(FAKE_VARIABLE) && memcmp(image, FAKE_VARIABLE, strlen(FAKE_VARIABLE)) == 0)
-        bh__blob_add_variable(&blob, "var",
-                              (bh__blob_variable){.bytes = FAKE_VARIABLE_BYTES, .writable = 1});
+    bool writable = begins_with(image, bytes, FAKE_VARIABLE);
+    if (writable || begins_with(image, bytes, FAKE_CONSTANT))
+        bh__blob_add_variable(
+            &blob, "var", (bh__blob_variable){.bytes = FAKE_VARIABLE_BYTES, .writable = writable});
     bh_status status = bh__blob_finish(&blob, error, out_blob);
     if (status == BH_OK) {
         memset(&device->modules[slot], 0, sizeof device->modules[slot]);

@@ -160,6 +160,92 @@ void scenario_global_changed(void) {
     sim_nothing_left();
 }
 
+/* ---- launches, sequences and writes of a variable, in order ---- */
+
+enum { READERS = 4 };
+
+typedef struct reader {
+    bh_buffer buffer;
+    bh_sequence sequence;
+    bh_ticket ticket;
+    uint32_t expected;
+    bool submitted;
+} reader;
+
+static void reader_open(reader *self, bh_kernel get) {
+    self->buffer = world_buffer(WORDS, 99);
+    OK(bh_sequence_begin(device, NULL, &self->sequence));
+    OK(bh_sequence_launch(self->sequence, get, BH_GRID(1, 1),
+                          BH_ARGS(BH_OUT(self->buffer), (uint32_t)WORDS), NULL, NULL));
+    OK(bh_sequence_finish(self->sequence));
+}
+
+static void reader_submit(reader *self, bh_kernel get, bh_lane lane) {
+    uint32_t flags = sim_chance(2) ? BH_SUBMIT_IDEMPOTENT : 0;
+    bh_launch_options there = BH_INIT(there);
+    bh_submit_options replay = BH_INIT(replay);
+    there.lane = replay.lane = lane;
+    there.flags = replay.flags = flags;
+    bh_status status = sim_chance(3) ? bh_sequence_submit(self->sequence, &replay, &self->ticket)
+                                     : bh_launch(get, BH_GRID(1, 1),
+                                                 BH_ARGS(BH_OUT(self->buffer), (uint32_t)WORDS),
+                                                 &there, &self->ticket);
+    self->submitted = status == BH_OK;
+}
+
+static void *kills_twice(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        sim_sleep(sim_pick(200000));
+        sim_kill(world_worker());
+    }
+    return NULL;
+}
+
+/* A write waits for readers on all lanes. One that is sent again, or runs on the next worker, finds
+ * what it would have found on the lost one. */
+static void order_under_kills(bool queues) {
+    reader readers[READERS];
+    bh_lane lanes[2] = {{0}};
+    bh_kernel get;
+    uint32_t now = 0, got;
+    sim_device.queues = queues;
+    world_open(0);
+    world_load_constant();
+    OK(bh_kernel_get(variable_module, "get", &get));
+    OK(bh_lane_open(device, NULL, &lanes[1]));
+    for (int i = 0; i < READERS; i++) reader_open(&readers[i], get);
+    world_wait_standby();
+    sim_device.longest_ns = 30000;
+    sim_snapshot();
+    pthread_t killer = world_thread(kills_twice, NULL);
+    for (uint32_t i = 0; i < READERS; i++) {
+        readers[i].expected = now;
+        reader_submit(&readers[i], get, lanes[sim_pick(2)]);
+        uint32_t value = i + 1;
+        if (sim_chance(4)) continue;
+        bh_status status = bh_module_global_write(variable_module, "var", 0, &value, sizeof value);
+        if (status == BH_OK) now = value;
+    }
+    for (int i = 0; i < READERS; i++) {
+        const reader *self = &readers[i];
+        if (!self->submitted || bh_wait(self->ticket, BH_FOREVER) != BH_OK) continue;
+        if (world_read(self->buffer, &got) == BH_OK && got != self->expected)
+            BUG("a variable was %u when reader %d was submitted, and it saw %u", self->expected, i,
+                got);
+    }
+    world_join(killer);
+    OK(bh_device_close(device));
+    sim_nothing_left();
+}
+
+void scenario_global_order(void) {
+    order_under_kills(false);
+}
+void scenario_global_order_queued(void) {
+    order_under_kills(true);
+}
+
 /* ---- host memory that is freed while a worker is lost ---- */
 
 void scenario_host_free_loss(void) {

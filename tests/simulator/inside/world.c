@@ -44,6 +44,11 @@ void world_load_variable(void) {
     OK(bh_module_load(device, image, sizeof image, &variable_module));
 }
 
+void world_load_constant(void) {
+    static const char image[] = FAKE_CONSTANT;
+    OK(bh_module_load(device, image, sizeof image, &variable_module));
+}
+
 void world_wait_standby(void) {
     OK(bh_device_wait_standby(device, BH_FOREVER));
 }

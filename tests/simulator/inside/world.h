@@ -19,7 +19,7 @@ enum { WORDS = 16 };
 
 extern bh_device device;
 extern bh_module module;
-extern bh_module variable_module; /* after world_load_variable: it has the variable "var" */
+extern bh_module variable_module; /* it has the variable "var" */
 extern bh_kernel kernels[FAKE_KERNELS];
 
 /* Fails the run if a call that must succeed does not. */
@@ -33,6 +33,7 @@ void world_open(uint32_t flags);
 void world_open_with(bh_device_options options);
 bh_device_options world_options(uint32_t flags);
 void world_load_variable(void);
+void world_load_constant(void); /* a variable_module whose kernels do not write "var" */
 void world_wait_standby(void);
 int world_worker(void); /* its pid; 0: there is none */
 int world_standby(void);

@@ -49,6 +49,12 @@ MUTANTS = [
     ('reaped-without-wake', 'client/workers/worker_life.c',
      re.compile(r'    bh__futex_wake\(\(_Atomic uint32_t \*\)\(void \*\)&device->queue\.front->reaped, BH__FUTEX_ALL,\s*'
                 r'BH__FUTEX_SHARED\);'), '', 'takeover', False),
+    ('write-before-readers', 'client/module/variable.c', '    wait_for_users(device, module);',
+     '    if (0) wait_for_users(device, module);', 'global_order', False),
+    ('write-before-sequences', 'client/sequence/replay.c', 'self->modules[i]->last[lane] = position;',
+     '(void)self->modules[i];', 'global_order', False),
+    ('write-remembered-early', 'client/module/variable.c',
+     'device->module.variable_writes->position <= done', '(done || !done)', 'global_order', False),
     ('slot-while-in-use', 'client/transfer/staging.c', 'bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence',
      'bh__lane_done(device, &device->lanes[slot->lane]) + 1 >= slot->sequence', 'transfers', True),
     ('report-not-waited-for', 'worker/report.c', 'if ((int32_t)(taken - number) >= 0) return true;', 'return true;',

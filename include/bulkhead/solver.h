@@ -23,18 +23,16 @@
  * if A, U and V all lie row by row. Operands that an operation needs and must not change are copied
  * too. The copies take memory of the host on the CPU device.
  *
- * Results that failed: `info` gets a BH_I32 for each member of the batch.
+ * `info` gets a BH_I32 for each member of the batch: 0 if it was done; -1 from GELS, SYEVD, GEEV
+ * and GESVD if the input has a NaN or an infinity; else a number k, counted from 1:
  *
- *      0  it was done
- *     -1  GELS, SYEVD, GEEV, GESVD: the input has a NaN or an infinity
- *      k  counted from 1
- *         GETRF, GESV, GETRI: element k of U's diagonal is zero, A is singular. GETRF has
- *             factored it all the same; GESV has done that and left B alone; GETRI has done nothing
- *         POTRF, POSV: the leading minor of order k is not positive definite; A is overwritten in
- *             part, B left alone
- *         POTRI: element k of the factor's diagonal is zero; nothing was done
- *         GELS: element k of the diagonal of A's triangular factor is zero, A has not full rank
- *         SYEVD, GEEV, GESVD: it did not converge
+ * - GETRF, GESV, GETRI: element k of U's diagonal is zero, A is singular. GETRF has factored it all
+ *   the same; GESV has done that and left B alone; GETRI has done nothing.
+ * - POTRF, POSV: the leading minor of order k is not positive definite. A is overwritten in part, B
+ *   left alone.
+ * - POTRI: element k of the factor's diagonal is zero. Nothing was done.
+ * - GELS: element k of the diagonal of A's triangular factor is zero, A has not full rank.
+ * - SYEVD, GEEV, GESVD: it did not converge.
  *
  * Where GELS, SYEVD, GEEV or GESVD failed, the member's outputs are filled with NaN. The other
  * members are done in any case, and the ticket succeeds. With BH_SOLVER_STRICT it fails instead

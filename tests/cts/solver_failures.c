@@ -100,6 +100,7 @@ TEST(info_tells_which_members_failed_and_the_others_are_done) {
 
 TEST(a_strict_call_fails_with_the_member_and_its_outputs_are_suspect) {
     bh_device device = open_library_device(BH_LIBRARY_SOLVER);
+    if (has_queues(device)) SKIP("a failure in a queue has another meaning");
     bh_buffer a = filled(device, BH_F64, 12, three), info = empty(device, BH_I32, 3);
     bh_buffer other = filled(device, BH_F64, 4, three);
     bh_solver call = bh_solver_potrf(BH_SOLVER_STRICT, bh_matrix_of(a, 2, 2), info);
@@ -131,6 +132,7 @@ TEST(a_strict_call_fails_with_the_member_and_its_outputs_are_suspect) {
 
 TEST(what_depends_on_a_strict_call_that_fails_does_not_run) {
     bh_device device = open_library_device(BH_LIBRARY_SOLVER);
+    if (has_queues(device)) SKIP("a failure in a queue has another meaning");
     bh_buffer a = empty(device, BH_F64, 4), info = empty(device, BH_I32, 1);
     bh_buffer b = filled(device, BH_F64, 2, (double[]){1, 2});
     bh_buffer untouched = filled(device, BH_F64, 4, three);
@@ -159,6 +161,7 @@ TEST(what_depends_on_a_strict_call_that_fails_does_not_run) {
 
 TEST(a_strict_call_in_a_sequence_names_its_step) {
     bh_device device = open_library_device(BH_LIBRARY_SOLVER);
+    if (has_queues(device)) SKIP("a failure in a queue has another meaning");
     bh_buffer a = filled(device, BH_F64, 4, three), from = filled(device, BH_F64, 4, three);
     bh_sequence sequence;
     bh_transfer copy = bh_transfer_copy(a, 0, from, 0, 4 * sizeof(double));
@@ -296,6 +299,7 @@ TEST_TIMEOUT(no_operation_hangs_or_crashes_on_nan_and_infinity, 60) {
 
 TEST(values_of_what_is_no_number_are_nan) {
     bh_device device = open_library_device(BH_LIBRARY_SOLVER);
+    if (has_queues(device)) SKIP("a failure in a queue has another meaning");
     bh_buffer a = filled(device, BH_F64, 4, (double[]){1, NAN, 2, 3}),
               info = empty(device, BH_I32, 1);
     bh_buffer values = empty(device, BH_F64, 2), v = empty(device, BH_F64, 4);
@@ -402,6 +406,7 @@ TEST(memory_to_work_in_beyond_32_bits_is_refused) {
 
 TEST(pivots_outside_the_matrix_fail_the_call) {
     bh_device device = open_library_device(BH_LIBRARY_SOLVER);
+    if (has_queues(device)) SKIP("a failure in a queue has another meaning");
     bh_buffer a = filled(device, BH_F64, 4, three), b = filled(device, BH_F64, 2, three);
     static const int32_t bad[] = {-1, 2, INT32_MAX, INT32_MIN};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -120,9 +120,22 @@ const bh__operation bh__blas_operations[BH__BLAS_OPERATIONS] = {
      .operands = {TRIANGLE(a, IN, "ss"), MATRIX(b, INOUT, "mn")}},
 };
 
+/* Products of 8-bit integers are multiplied with 32-bit ones. */
+static bool is_whole(bh_scalar number) {
+    return number.re >= INT32_MIN && number.re <= INT32_MAX &&
+           number.re == (double)(int32_t)number.re;
+}
+
 const char *bh__blas_refuse(const bh__operation *operation, const void *request,
                             const bh_type *types, const char **fix) {
+    const bh_blas *call = request;
     bh__blas_form form;
+    *fix = "pass whole numbers below 2^31 as alpha and beta";
+    if (types[0] == BH_I8 && !(is_whole(call->alpha) && is_whole(call->beta)))
+        return "elements that are integers are multiplied with integers";
+    *fix = "pass the vector with a positive stride";
+    if (operation->kind == BH_BLAS_IAMAX && call->x.stride < 0)
+        return "BLAS finds the first of the largest elements in the order in which they lie";
     const char *reason = bh__blas_form_make(operation, request, types, &form);
     *fix = "store an operand the other way (BH_MATRIX_COLUMN_MAJOR), or conjugated";
     return reason;

@@ -137,6 +137,9 @@ bh__region_fault bh__matrix_region(const bh_matrix *matrix, uint64_t batch, bool
                                    bh__region *out);
 bh__region_fault bh__array_region(const bh_array *array, uint64_t batch, bool shared,
                                   bh__region *out);
+/* Of an operand of a request. */
+bh__region_fault bh__operand_region(const bh__operand *operand, const uint8_t *request,
+                                    bh__region *out);
 /* Whether every element of the span belongs to it. */
 bool bh__region_is_whole(const bh__region *region);
 /* Whether two regions of one buffer may share an element. Counts as true where it is not obvious.

@@ -93,7 +93,7 @@ static bool strides_apart(const bh_array *array, const uint64_t *strides, uint64
 
 bh__region_fault bh__array_region(const bh_array *array, uint64_t batch, bool shared,
                                   bh__region *out) {
-    uint64_t strides[BH_ARRAY_RANK], packed = 1, span, elements, most = 1;
+    uint64_t strides[BH_ARRAY_RANK], packed = 1, span, elements, most = 1, reach;
     bool given = false, empty = false;
     *out = (bh__region){.first = array->offset};
     if (array->rank == 0 || array->rank > BH_ARRAY_RANK) return BH__REGION_TOO_LARGE;
@@ -103,8 +103,8 @@ bh__region_fault bh__array_region(const bh_array *array, uint64_t batch, bool sh
         empty |= array->extent[i] == 0;
         if (!is_counted(array->extent[i]) || strides[i] > INT64_MAX >> 24 ||
             !bh__mul_u64(packed, array->extent[i] ? array->extent[i] : 1, &packed) ||
-            packed > INT64_MAX >> 24 || !bh__add_u64(most, array->extent[i] * strides[i], &most) ||
-            most > INT64_MAX >> 8)
+            packed > INT64_MAX >> 24 || !bh__mul_u64(array->extent[i], strides[i], &reach) ||
+            !bh__add_u64(most, reach, &most) || most > INT64_MAX >> 8)
             return BH__REGION_TOO_LARGE;
     }
     if (empty) return finish(out, batch, array->batch_stride, shared);
@@ -118,6 +118,26 @@ bh__region_fault bh__array_region(const bh_array *array, uint64_t batch, bool sh
     out->inner = out->stride = span;
     out->outer = 1;
     return finish(out, batch, array->batch_stride, shared);
+}
+
+bh__region_fault bh__operand_region(const bh__operand *operand, const uint8_t *request,
+                                    bh__region *out) {
+    bh__request_head head;
+    memcpy(&head, request, sizeof head);
+    bool shared = !(operand->access & BH_ACCESS_OUT);
+    if (operand->form == BH__FORM_ARRAY) {
+        bh_array array;
+        memcpy(&array, request + operand->at, sizeof array);
+        return bh__array_region(&array, head.batch, shared, out);
+    }
+    if (operand->form == BH__FORM_VECTOR) {
+        bh_vector vector;
+        memcpy(&vector, request + operand->at, sizeof vector);
+        return bh__vector_region(&vector, head.batch, shared, out);
+    }
+    bh_matrix matrix;
+    memcpy(&matrix, request + operand->at, sizeof matrix);
+    return bh__matrix_region(&matrix, head.batch, shared, out);
 }
 
 bool bh__region_is_whole(const bh__region *region) {

@@ -86,7 +86,7 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
 /* The numbers of elements that LAPACK asks for must fit its 32 bits. Sizes are below 2^31. */
 static bool workspace_fits(uint32_t kind, const bh_solver *request) {
     uint64_t rows = request->a.rows, columns = request->a.columns, k = smaller(rows, columns);
-    uint64_t sum = 128 * (rows + columns + request->b.columns + 1);
+    uint64_t sum = 128 * (rows + columns + request->b.rows + request->b.columns + 1);
     if (kind == BH_SOLVER_SYEVD && k < UINT16_MAX) sum += 2 * k * k;
     if (kind == BH_SOLVER_GESVD && k < UINT16_MAX) sum += 5 * k * k + 2 * k * (rows + columns);
     bool squares = kind == BH_SOLVER_SYEVD || kind == BH_SOLVER_GESVD;

@@ -19,6 +19,7 @@ enum { BH__INLINE_USES = 32 };
 typedef struct bh__range {
     uint64_t offset, bytes;
     bool gaps;
+    bool in_place; /* of all of them: outputs may be inputs, from the first byte on */
 } bh__range;
 
 typedef struct bh__launch {

@@ -285,28 +285,12 @@ static bh_status refuse_region(const bh__library_call *self, uint32_t index,
     }
 }
 
-static bh__region_fault region_of(const bh__library_call *self, uint32_t index, bh__region *out) {
-    const bh__operand *operand = operand_of(self, index);
-    uint64_t batch = self->request.head.batch;
-    bool shared = !(operand->access & BH_ACCESS_OUT);
-    if (operand->form == BH__FORM_ARRAY) {
-        bh_array array = array_of(self, index);
-        return bh__array_region(&array, batch, shared, out);
-    }
-    if (operand->form == BH__FORM_VECTOR) {
-        bh_vector vector = vector_of(self, index);
-        return bh__vector_region(&vector, batch, shared, out);
-    }
-    bh_matrix matrix = matrix_of(self, index);
-    return bh__matrix_region(&matrix, batch, shared, out);
-}
-
 /* The bytes of an operand in its buffer. */
 static bh_status place(bh__library_call *self, uint32_t index, const bh__buffer *buffer,
                        bh__region *out) {
     const bh__operand *operand = operand_of(self, index);
     const bh__request_head *request = &self->request.head;
-    bh__region_fault fault = region_of(self, index, out);
+    bh__region_fault fault = bh__operand_region(operand, self->request.bytes, out);
     if (fault != BH__REGION_FITS) return refuse_region(self, index, fault);
     uint64_t size = bh__element_bytes(self->types[index]), has = buffer->bytes / size;
     if (out->first > has || out->span > has - out->first)
@@ -363,7 +347,7 @@ static bool leave_out(bh__library_call *self, uint32_t index, const bh__buffer *
     buffers[index] = buffers[0];
     memset(&regions[index], 0, sizeof regions[index]);
     self->types[index] = 0;
-    self->ranges[index] = (bh__range){0, 0, false};
+    self->ranges[index] = (bh__range){.in_place = self->operation->in_place};
     self->args[index] = (bh_arg){.kind = BH_ARG_BUFFER, .access = BH_ACCESS_IN};
     self->args[index].u.buffer.handle = bh__library_buffer(self, 0);
     return true;

@@ -43,6 +43,7 @@ bh_buffer bh__library_buffer(const bh__library_call *self, uint32_t operand);
 
 /* The kernel of the operation. Waits until its library is loaded; with `no_block` BH_E_BUSY, and
  * the load has begun. Without the lock. */
-bh_status bh__library_kernel(const bh__library_call *self, bool no_block, bh_kernel *out);
+bh_status bh__library_kernel(const bh__library_call *self, bh_lane lane, bool no_block,
+                             bh_kernel *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include "client/core/handles.h"
 #include "client/library/library.h"
 #include "client/module/module.h"
+#include "client/queue/queue.h"
 
 /* With the lock held. */
 static bh_status begin_load(bh__device *device, uint32_t library) {
@@ -30,7 +31,7 @@ static bh_status begin_load(bh__device *device, uint32_t library) {
 /* The handles of the operations' kernels. The worker describes the module, so its word is checked.
  * With the lock held. */
 static bh_status take_kernels(bh__device *device, uint32_t library, bh__module *module) {
-    bh__library_entry *entry = &device->library.entries[library];
+    uint64_t handles[BH__LIBRARY_OPERATIONS] = {0};
     const bh__library *what = &bh__libraries[library];
     bh_status status = BH_OK;
     for (uint32_t i = 0; i < what->count && status == BH_OK; i++) {
@@ -40,8 +41,9 @@ static bh_status take_kernels(bh__device *device, uint32_t library, bh__module *
                               "the worker's library %s has no operation %s in place %u", what->name,
                               what->operations[i].name, i);
         if (!kernel->id) status = bh__handle_add(device, BH__KIND_KERNEL, kernel, &kernel->id);
-        entry->kernels[i] = kernel->id;
+        handles[i] = kernel->id;
     }
+    if (status == BH_OK) memcpy(device->library.entries[library].kernels, handles, sizeof handles);
     return status;
 }
 
@@ -65,7 +67,8 @@ static bh_status wait_for_load(bh__device *device, uint32_t library, bool no_blo
         return bh__refuse(BH_E_BUSY, "call bh_library_load first, which waits for it",
                           "library %s is being loaded", bh__libraries[library].name);
     bool same = entry->ticket.sequence == ticket.sequence;
-    if (status != BH_OK && same) *entry = (bh__library_entry){0};
+    bool over = !bh__load_pending(&device->lanes[BH__LOAD_LANE], ticket.sequence);
+    if (status != BH_OK && same && over) *entry = (bh__library_entry){0};
     return status;
 }
 
@@ -81,16 +84,31 @@ static bh_status ensure_loaded(bh__device *device, uint32_t library, bool no_blo
     return module ? take_kernels(device, library, module) : bh__last()->status;
 }
 
-bh_status bh__library_kernel(const bh__library_call *self, bool no_block, bh_kernel *out) {
+bh_status bh__library_kernel(const bh__library_call *self, bh_lane handle, bool no_block,
+                             bh_kernel *out) {
     bh__device *device = bh__device_lock(bh__library_buffer(self, 0).id, BH__KIND_BUFFER,
                                          self->operation->operands[0].name, true);
     if (!device) return bh__last()->status;
     const bh__library_entry *entry = &device->library.entries[self->library];
-    bh_status status = entry->kernels[0] ? BH_OK : ensure_loaded(device, self->library, no_block);
+    bh_status status = BH_OK;
+    if (!entry->kernels[0]) {
+        const bh__lane *lane = bh__lane_get(device, handle);
+        status = lane ? ensure_loaded(device, self->library, no_block || lane->no_block)
+                      : bh__last()->status;
+    }
     if (status == BH_OK)
         out->id = entry->kernels[self->operation - bh__libraries[self->library].operations];
     bh__device_unlock(device);
     return status;
+}
+
+/* Programs have no handles of a library's kernels, so they pardon all of them together. */
+static bh_status pardon(bh__device *device, uint32_t library) {
+    bh__module *module =
+        bh__handle_get(device, device->library.entries[library].module, BH__KIND_MODULE, "library");
+    if (!module) return bh__last()->status;
+    for (uint32_t i = 0; i < module->kernel_count; i++) bh__kernel_pardon(&module->kernels[i]);
+    return BH_OK;
 }
 
 bh_status bh_library_load(bh_device handle, uint32_t libraries) {
@@ -102,7 +120,9 @@ bh_status bh_library_load(bh_device handle, uint32_t libraries) {
     if (!device) return bh__last()->status;
     bh_status status = BH_OK;
     for (uint32_t i = 0; i < BH__LIBRARIES && status == BH_OK; i++) {
-        if (libraries & 1u << i) status = ensure_loaded(device, i, false);
+        if (!(libraries & 1u << i)) continue;
+        status = ensure_loaded(device, i, false);
+        if (status == BH_OK) status = pardon(device, i);
     }
     bh__device_unlock(device);
     return status;

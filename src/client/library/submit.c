@@ -14,7 +14,7 @@ static bh_status submit_call(const bh_request *request, const bh_submit_options 
                           "a library call takes no repeat (%u)", options->repeat);
     bh_status status = bh__library_take(request, &call);
     bool no_block = options->flags & BH_SUBMIT_NO_BLOCK;
-    if (status == BH_OK) status = bh__library_kernel(&call, no_block, &kernel);
+    if (status == BH_OK) status = bh__library_kernel(&call, options->lane, no_block, &kernel);
     if (status != BH_OK) return status;
     bh_launch_options with = {.size = sizeof with,
                               .flags = options->flags,

@@ -648,8 +648,7 @@ bh_status bh_kernel_pardon(bh_kernel handle) {
     bh__device *device;
     bh__kernel *kernel = kernel_lock(handle, &device);
     if (!kernel) return bh__last()->status;
-    kernel->quarantined = false;
-    kernel->faults = kernel->score = 0;
+    bh__kernel_pardon(kernel);
     bh__device_unlock(device);
     return BH_OK;
 }

@@ -45,6 +45,11 @@ void bh__module_drop(bh__device *device, bh__module *module);
 void bh__module_delete(bh__module *module);
 /* Unloads modules whose handle is closed and that nothing uses. With the lock held. */
 void bh__modules_sweep(bh__device *device);
+/* The kernel may run again after faults. With the lock held. */
+static inline void bh__kernel_pardon(bh__kernel *kernel) {
+    kernel->quarantined = false;
+    kernel->faults = kernel->score = 0;
+}
 /* Ends a use that was counted in `pins`. With the lock held; the module stays until that is
  * released. */
 void bh__module_unpin(bh__device *device, bh__module *module);

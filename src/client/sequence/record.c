@@ -279,7 +279,7 @@ static bh_status add_call(bh_sequence handle, const bh_request *request, uint32_
     const bh_launch_options one_element = {.size = sizeof one_element, .elements = 1};
     bh_shape one = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
     bh_status status = bh__library_take(request, &call);
-    if (status == BH_OK) status = bh__library_kernel(&call, false, &kernel);
+    if (status == BH_OK) status = bh__library_kernel(&call, (bh_lane){0}, false, &kernel);
     if (status != BH_OK) return status;
     return record_launch(handle, kernel, one, bh__library_args(&call), call.ranges, &one_element,
                          out_step);

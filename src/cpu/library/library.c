@@ -2,6 +2,8 @@
 /* The libraries of the CPU device: which there are, and their calls. */
 #include "cpu/library/library.h"
 
+#include <string.h>
+
 /* How a library is used here. The order is that of bh__libraries. */
 static const struct {
     void (*find)(void);
@@ -35,10 +37,30 @@ bh_status bh__cpu_library_load(const bh__library *library, uint32_t libraries, b
     return bh__library_describe(library, error, out_blob);
 }
 
+/* With checks: marks the bytes of outputs as written. Those between their elements are not told
+ * apart. */
+static void mark_outputs(const bh__cpu_view *view, const bh__library_call *call,
+                         const bh__work *work) {
+    for (uint32_t i = 0; i < call->operation->operand_count; i++) {
+        const bh__operand *operand = &call->operation->operands[i];
+        bh__region region;
+        uint64_t address;
+        if (!(operand->access & BH_ACCESS_OUT) || !call->types[i]) continue;
+        if (bh__operand_region(operand, call->request.bytes, &region) != BH__REGION_FITS) continue;
+        memcpy(&address, work->params + i * 8, sizeof address);
+        const bh__ptx_range *range = bh__cpu_view_range(view, address);
+        if (range && range->marks)
+            memset(range->marks + (address - range->base), 1,
+                   region.span * bh__element_bytes(call->types[i]));
+    }
+}
+
 bh_status bh__cpu_library_run(bh__device_lane *lane, const bh__library *library,
                               const bh__work *work, bh_error *error) {
     bh__library_call call;
     if (bh__cpu_killed(lane->device)) return BH_E_STOPPED;
     bh_status status = bh__library_call_read(library, work, error, &call);
-    return status == BH_OK ? drivers[number_of(library)].run(&call, error) : status;
+    if (status == BH_OK) status = drivers[number_of(library)].run(&call, error);
+    if (status == BH_OK && lane->device->services->check) mark_outputs(lane->view, &call, work);
+    return status;
 }

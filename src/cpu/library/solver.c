@@ -140,8 +140,13 @@ bh_status bh__cpu_solver_run(const bh__library_call *call, bh_error *error) {
     uint64_t batch = request.batch ? request.batch : 1;
     for (job.member = 0; job.member < batch && job.status == BH_OK; job.member++) {
         job.info = 0;
+        job.not_finite = false;
         job.scratch_used = 0;
         operations[call->operation - bh__solver_operations](&job);
+        if (job.status == BH_OK && job.info < 0 && !job.not_finite)
+            job.status = bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
+                                  "%s: LAPACK refuses its parameter %d (member %llu)",
+                                  call->operation->name, -job.info, (unsigned long long)job.member);
         int32_t info = job.info;
         if (job.status == BH_OK && request.info.buffer.id)
             bh__solver_vector_write(&job, &request.info, BH_I32, &info);

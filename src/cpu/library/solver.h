@@ -20,7 +20,8 @@ typedef struct bh__solver_job {
     bh_type type, real, complex; /* of the elements, and those that belong to it */
     uint32_t number;             /* of the type among s, d, c and z */
     uint64_t member;
-    int info; /* the member's */
+    int info;        /* the member's */
+    bool not_finite; /* info is our own: the input has a NaN or an infinity */
     bh_status status;
     bh_error *error;
     /* Owned. Memory to work in; the next member uses the same again. */
@@ -30,6 +31,12 @@ typedef struct bh__solver_job {
     } scratch[BH__SCRATCH_SLOTS];
     uint32_t scratch_used;
 } bh__solver_job;
+
+/* The member's input has a NaN or an infinity. */
+static inline void bh__solver_refuse_values(bh__solver_job *job) {
+    job->info = -1;
+    job->not_finite = true;
+}
 
 static inline bool bh__solver_is_complex(const bh__solver_job *job) {
     return bh__type_is_complex(job->type);

@@ -42,9 +42,13 @@ static int smaller(int a, int b) {
 /* ---- LU ---- */
 
 /* LAPACK counts from 1. Elements that are NaN may leave a pivot outside the matrix. */
-static void write_pivots(const bh__solver_job *job, int *pivots, int count, int rows) {
+static void keep_inside(int *pivots, int count, int rows) {
     for (int i = 0; i < count; i++)
-        pivots[i] = pivots[i] > i && pivots[i] <= rows ? pivots[i] - 1 : i;
+        if (pivots[i] <= i || pivots[i] > rows) pivots[i] = i + 1;
+}
+
+static void write_pivots(const bh__solver_job *job, int *pivots, int count) {
+    for (int i = 0; i < count; i++) pivots[i]--;
     bh__solver_vector_write(job, &job->request->pivots, BH_I32, pivots);
 }
 
@@ -73,7 +77,8 @@ void bh__solver_getrf(bh__solver_job *job) {
     FUNCTION(getrf_function, BH__GETRF, job)
     (&a.rows, &a.columns, a.data, &a.stride, pivots, &job->info);
     bh__dense_write(&a);
-    write_pivots(job, pivots, k, a.rows);
+    keep_inside(pivots, k, a.rows);
+    write_pivots(job, pivots, k);
 }
 
 static void solve_factored(bh__solver_job *job, const bh__dense *a, const int *pivots, char op) {
@@ -99,8 +104,9 @@ void bh__solver_gesv(bh__solver_job *job) {
     FUNCTION(getrf_function, BH__GETRF, job)
     (&a.rows, &a.columns, a.data, &a.stride, pivots, &job->info);
     bh__dense_write(&a);
+    keep_inside(pivots, a.rows, a.rows);
     if (job->info == 0) solve_factored(job, &a, pivots, 'N');
-    if (job->request->pivots.buffer.id) write_pivots(job, pivots, a.rows, a.rows);
+    if (job->request->pivots.buffer.id) write_pivots(job, pivots, a.rows);
 }
 
 void bh__solver_getri(bh__solver_job *job) {
@@ -249,7 +255,7 @@ void bh__solver_gels(bh__solver_job *job) {
     bh__dense x = bh__dense_open(job, &job->request->x, job->type, BH__DENSE_COPY, 0, 0, 0);
     if (job->status != BH_OK) return;
     if (!bh__dense_is_finite(&a) || !bh__dense_is_finite(&b))
-        job->info = -1;
+        bh__solver_refuse_values(job);
     else
         least_squares(job, &a, &b);
     if (job->status != BH_OK) return;

@@ -98,7 +98,7 @@ void bh__solver_syevd(bh__solver_job *job) {
     h.data = a.data;
     h.stride = a.stride;
     if (!bh__dense_is_finite(&a))
-        job->info = -1;
+        bh__solver_refuse_values(job);
     else if (bh__solver_is_complex(job))
         complex_hermitian(job, &h);
     else
@@ -227,7 +227,7 @@ void bh__solver_geev(bh__solver_job *job) {
     g.values = bh__solver_scratch(job, (uint64_t)g.a.rows, bh__element_bytes(job->complex));
     if (job->status != BH_OK) return;
     if (!bh__dense_is_finite(&g.a))
-        job->info = -1;
+        bh__solver_refuse_values(job);
     else if (bh__solver_is_complex(job))
         complex_general(job, &g);
     else
@@ -328,7 +328,7 @@ void bh__solver_gesvd(bh__solver_job *job) {
     s.values = bh__solver_scratch(job, (uint64_t)s.k, real_size(job));
     if (job->status != BH_OK) return;
     if (!bh__dense_is_finite(&s.a))
-        job->info = -1;
+        bh__solver_refuse_values(job);
     else if (s.k > 0)
         call_gesdd(job, &s);
     if (job->status != BH_OK) return;

@@ -43,8 +43,8 @@ enum {
     BH_BLAS_NRM2 = 261,  /* result = Euclidean norm of x; the result is real */
     BH_BLAS_ASUM = 262,  /* result = sum of |re| + |im| of the elements of x; the result is real */
     BH_BLAS_IAMAX = 263, /* result = index of the first element of x with the largest |re| + |im|,
-                            counted from 0; the result is a BH_I64; -1 if x is empty. The stride of x
-                            is positive */
+                            counted from 0; the result is a BH_I64; -1 if x is empty. The stride of
+                            x is positive */
     BH_BLAS_ROT = 264, /* x = c x + s y, y = c y - s x at once; c is alpha, s is beta, both real */
     /* a matrix and vectors */
     BH_BLAS_GEMV = 272, /* y = alpha A x + beta y */

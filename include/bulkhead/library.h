@@ -29,9 +29,9 @@ extern "C" {
 #endif
 
 /* Loads libraries now, so that the first call need not wait for it. Calls that must not wait
- * (BH_SUBMIT_NO_BLOCK, BH_LANE_NO_BLOCK) give BH_E_BUSY until their library is there. BH_E_UNSUPPORTED: the device
- * was opened without one of them, or the machine does not have it. Operations that are quarantined may
- * run again. */
+ * (BH_SUBMIT_NO_BLOCK, BH_LANE_NO_BLOCK) give BH_E_BUSY until their library is there.
+ * BH_E_UNSUPPORTED: the device was opened without one of them, or the machine does not have it.
+ * Operations that are quarantined may run again. */
 BH_API bh_status bh_library_load(bh_device device, uint32_t libraries /* BH_LIBRARY_... */);
 
 /* A number that an operation multiplies with. `im` is zero unless the elements are complex. */

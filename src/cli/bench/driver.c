@@ -139,7 +139,7 @@ _Noreturn static void run_child(int to, uint32_t index, double scale) {
     static bh__times times;
     subject s = {.scale = scale, .host = calloc(1, BH__LARGE_BYTES)};
     if (!s.host || !load(&s.cu)) _exit(2);
-    uint64_t start = bh__now_ns(), ns;
+    uint64_t start = bh__now_ns(), ns = 0;
     if (!open_device(&s, (int)index)) _exit(3);
     for (int which = 0; which < BH__MEASURES; which++) {
         size_t count = (size_t)((double)counts[which] * scale);

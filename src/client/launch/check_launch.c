@@ -19,7 +19,8 @@ bh_status bh__kernel_check(bh__launch *self) {
     const bh__kernel *kernel = self->kernel;
     if (kernel->quarantined) {
         return REFUSE(self, BH_REASON_QUARANTINED, kernel->faults, 0, BH_E_QUARANTINED,
-                      "fix the kernel, or let it run again with bh_kernel_pardon (an operation of a library: bh_library_load)",
+                      "fix the kernel, or let it run again with bh_kernel_pardon "
+                      "(an operation of a library: bh_library_load)",
                       "kernel %s faulted %u times and is quarantined", kernel->name,
                       kernel->faults);
     }

@@ -358,7 +358,8 @@ static void compose(bh_status status, const char *kernel, uint64_t loss, bh_erro
         break;
     case BH_E_QUARANTINED:
         bh__fail(out, BH_E_QUARANTINED,
-                 "correct the kernel, or allow it again with bh_kernel_pardon (an operation of a library: bh_library_load)",
+                 "correct the kernel, or allow it again with bh_kernel_pardon "
+                 "(an operation of a library: bh_library_load)",
                  "%s was not run: the kernel is quarantined after repeated faults", subject);
         break;
     case BH_E_CANCELLED:

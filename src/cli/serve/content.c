@@ -94,33 +94,40 @@ static int compare_found(const void *a, const void *b) {
     return strcmp(left->name, right->name);
 }
 
-static size_t list_files(const char *folder, is_wanted *wanted, found *list, size_t room) {
+/* The newest first. */
+static size_t sort_files(found *list, size_t count) {
+    qsort(list, count, sizeof *list, compare_found);
+    return count < MOST_FILES ? count : MOST_FILES;
+}
+
+/* The list has twice the room, so that the oldest can be left out once in a while. */
+static size_t list_files(const char *folder, is_wanted *wanted, found list[2 * MOST_FILES]) {
     size_t count = 0;
     DIR *dir = folder ? opendir(folder) : NULL;
-    for (struct dirent *next; dir && count < room && (next = readdir(dir));) {
+    for (struct dirent *next; dir && (next = readdir(dir));) {
         struct stat info;
         if (!wanted(next->d_name) ||
             fstatat(dirfd(dir), next->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
             !S_ISREG(info.st_mode))
             continue;
+        if (count == 2 * MOST_FILES) count = sort_files(list, count);
         found *to = &list[count++];
         snprintf(to->name, sizeof to->name, "%s", next->d_name);
         to->seconds = info.st_mtime;
         to->bytes = (uint64_t)info.st_size;
     }
     if (dir) closedir(dir);
-    qsort(list, count, sizeof *list, compare_found);
-    return count;
+    return sort_files(list, count);
 }
 
 static void make_list(const char *folder, is_wanted *wanted, bh__content *out) {
     char *body = NULL;
     size_t length = 0;
-    found *list = calloc(MOST_FILES, sizeof *list);
+    found *list = calloc((size_t)2 * MOST_FILES, sizeof *list);
     FILE *to = list ? open_memstream(&body, &length) : NULL;
     if (to) {
         bh__json json;
-        size_t count = list_files(folder, wanted, list, MOST_FILES);
+        size_t count = list_files(folder, wanted, list);
         bh__json_begin(&json, to);
         bh__json_open(&json, '[');
         for (size_t i = 0; i < count; i++) {

@@ -18,8 +18,10 @@ enum {
     CONNECTIONS = 32,
     NAMES = 16,
     TOKEN = 32,
-    READ_S = 5,  /* for the whole request */
-    WRITE_S = 60 /* for the whole answer */
+    READ_S = 5,   /* for the whole request */
+    WRITE_S = 60, /* for the whole answer */
+    DRAIN_S = 5,  /* for the client to close, after the answer */
+    DRAIN_READS = 16
 };
 
 typedef struct connection {
@@ -32,6 +34,7 @@ typedef struct connection {
     size_t head_length, head_sent;
     bh__content content;
     size_t sent, to_send;
+    bool draining; /* the whole answer was sent */
 } connection;
 
 typedef struct server {
@@ -176,8 +179,21 @@ static void read_more(server *self, connection *one) {
     if (status != 0) answer(self, one, status, &request);
 }
 
-/* A client that still sends would reset the connection and lose the answer; what it sends is
- * dropped until it has the answer or its time is over. */
+/* Closing while bytes of the client are unread would reset the connection, and it could lose the
+ * answer. So what it still sends is dropped until it closes or its time is over; a little at a time,
+ * because others wait meanwhile. */
+static void drain_more(connection *one) {
+    char rest[4096];
+    for (int i = 0; i < DRAIN_READS; i++) {
+        ssize_t got = recv(one->fd, rest, sizeof rest, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (got <= 0) {
+            drop(one);
+            return;
+        }
+    }
+}
+
 static void write_more(connection *one) {
     while (one->head_sent < one->head_length || one->sent < one->to_send) {
         bool head = one->head_sent < one->head_length;
@@ -195,9 +211,11 @@ static void write_more(connection *one) {
             one->sent += (size_t)some;
     }
     shutdown(one->fd, SHUT_WR);
-    char rest[4096];
-    while (recv(one->fd, rest, sizeof rest, 0) > 0) continue;
-    drop(one);
+    free(one->content.body);
+    one->content = (bh__content){0};
+    one->draining = true;
+    one->deadline = bh__now_ns() + DRAIN_S * UINT64_C(1000000000);
+    drain_more(one);
 }
 
 static volatile sig_atomic_t ended;
@@ -220,15 +238,18 @@ static void serve_round(server *self) {
         int left = (int)((one->deadline - now) / 1000000 + 1);
         if (timeout < 0 || left < timeout) timeout = left;
         of[count] = one;
+        bool writes = one->head_length && !one->draining;
         look[count++] =
-            (struct pollfd){.fd = one->fd, .events = (short)(one->head_length ? POLLOUT : POLLIN)};
+            (struct pollfd){.fd = one->fd, .events = (short)(writes ? POLLOUT : POLLIN)};
     }
     size_t open = count;
     if (open < CONNECTIONS) look[count++] = (struct pollfd){.fd = self->listener, .events = POLLIN};
     if (poll(look, count, timeout) <= 0) return;
     for (size_t i = 0; i < open; i++) {
         if (!look[i].revents) continue;
-        if (of[i]->head_length)
+        if (of[i]->draining)
+            drain_more(of[i]);
+        else if (of[i]->head_length)
             write_more(of[i]);
         else
             read_more(self, of[i]);

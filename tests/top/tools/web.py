@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 bulkhead, busy, folder = sys.argv[1:4]
@@ -140,6 +141,56 @@ with server.connect() as s:
     s.sendall(b"alhost\r\n\r\n")
     check(s.recv(100).startswith(b"HTTP/1.1 200"), "a request in pieces")
 
+
+
+class Pump(threading.Thread):
+    """Sends a bad request, and then whatever the server takes."""
+
+    def __init__(self):
+        super().__init__()
+        self.lasted = 0
+        self.answer = b""
+        self.stop = False
+        self.s = server.connect()
+        self.start()
+
+    def run(self):
+        try:
+            self.s.sendall(b"GET / HTTP/9.9\r\n\r\n")
+            start = time.monotonic()
+            while not self.stop:
+                self.s.sendall(b"x" * 500000)
+                self.lasted = time.monotonic() - start
+            self.s.shutdown(socket.SHUT_WR)
+            while some := self.s.recv(65536):
+                self.answer += some
+        except OSError as error:
+            self.answer += str(error).encode()
+        self.s.close()
+
+
+pumps = [Pump() for _ in range(3)]
+time.sleep(0.2)
+slowest = 0
+for _ in range(10):
+    start = time.monotonic()
+    check(server.get("/metrics")[0] == 200, "while others pump")
+    slowest = max(slowest, time.monotonic() - start)
+    time.sleep(0.05)
+for pump in pumps:
+    pump.stop = True
+for pump in pumps:
+    pump.join(20)
+    check(not pump.is_alive() and pump.lasted > 0.3, "one who pumps is sent away after %.2f s" % pump.lasted)
+    check(re.match(rb"HTTP/1.1 505 (.|\r|\n)*\r\n\r\nthe request was refused\n$", pump.answer),
+          "one who pumps gets %r" % pump.answer[:200])
+check(slowest < 2, "an answer took %.1f s while others pump" % slowest)
+
+# One that has its answer and never closes.
+stays = server.connect()
+stays.sendall(b"GET / HTTP/9.9\r\n\r\n")
+stays_since = time.monotonic()
+
 # ---- other users ----
 if os.geteuid() == 0:
     def as_other(path, more=""):
@@ -157,6 +208,26 @@ print(s.recv(100).split(b" ")[1].decode())
     check(as_other("/json?token=" + server.token) == "200", "with the token")
     check(as_other("/json?token=" + server.token[:-1] + "0" * (server.token[-1] != "0") + "1" * (server.token[-1] == "0")) == "401", "with a wrong one")
     check(as_other("/json", "Authorization: Bearer %s\r\n" % server.token) == "200", "with the token as a header")
+
+# ---- a folder of many files ----
+many = folder + "/many"
+os.mkdir(many)
+for i in range(3500):
+    path = "%s/%d.json" % (many, i * 7919 % 3500)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+    os.utime(path, (0, 1000000 + i * 7919 % 3500))
+crowded = Server("--traces", many)
+names = [t["name"] for t in json.loads(crowded.get("/traces")[2])]
+check(names == ["%d.json" % i for i in range(3499, 2499, -1)], "not the newest 1000: %s ..." % names[:5])
+crowded.end()
+
+while time.monotonic() < stays_since + 20:
+    try:
+        stays.send(b"x")
+    except OSError:
+        break
+    time.sleep(0.05)
+check(time.monotonic() - stays_since < 20, "one that never closes is never sent away")
 server.end()
 
 token_file = folder + "/token"

@@ -86,6 +86,8 @@ static void put_string(FILE *to, const char *text, size_t length) {
             fputs("\\t", to);
         else if (*at < 0x20 || *at == 0x7f)
             fprintf(to, "\\u%04x", *at);
+        else if (*at == 0xc2 && at[1] < 0xa0) /* a terminal may obey U+0080 to U+009F, too */
+            fprintf(to, "\\u%04x", at[1]);
         else
             fwrite(at, 1, step, to);
         i += step == 0 ? 1 : step;

@@ -102,6 +102,9 @@ TEST(json_is_well_formed) {
     bh__json_close(&json, ']');
     bh__json_key(&json, "text");
     bh__json_text(&json, "\"\\\n\t\x01 \xc3\xa9 \xff \xed\xa0\x80");
+    bh__json_key(&json, "obeyed\xc2\x9b");
+    bh__json_text(&json, "\x7f\xc2\x80\xc2\x9b"
+                         "31m\xc2\x9f\xc2\xa0\xc2");
     bh__json_close(&json, '}');
     bh__json_end(&json);
     fclose(to);
@@ -109,7 +112,8 @@ TEST(json_is_well_formed) {
                        "  \"empty\": [],\n"
                        "  \"list\": [18446744073709551615, true, {\"a\": 1}],\n"
                        "  \"text\": \"\\\"\\\\\\n\\t\\u0001 \xc3\xa9 \\ufffd "
-                       "\\ufffd\\ufffd\\ufffd\"\n"
+                       "\\ufffd\\ufffd\\ufffd\",\n"
+                       "  \"obeyed\\u009b\": \"\\u007f\\u0080\\u009b31m\\u009f\xc2\xa0\\ufffd\"\n"
                        "}\n");
     free(text);
 }

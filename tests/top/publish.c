@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -282,6 +283,80 @@ TEST(what_does_not_belong_there_is_left_alone) {
     CHECK_EQ(entries(), before - 1); /* that one is stale now */
     CHECK_OK(bh_device_close(device));
     close(folder);
+}
+
+/* ---- many of which some are silent ---- */
+
+enum { CROWD = 200 };
+
+typedef struct crowd {
+    int fds[CROWD];
+    size_t silent; /* the first ones */
+    _Atomic bool stop;
+} crowd;
+
+static void *answer_main(void *context) {
+    static bh__figures figures;
+    static char message[BH__FIGURES_MESSAGE_MAX];
+    crowd *self = context;
+    size_t length = bh__figures_pack(&figures, message, sizeof message);
+    while (!atomic_load(&self->stop)) {
+        struct pollfd look[CROWD];
+        for (size_t i = 0; i < CROWD; i++)
+            look[i] = (struct pollfd){.fd = i < self->silent ? -1 : self->fds[i], .events = POLLIN};
+        if (poll(look, CROWD, 20) <= 0) continue;
+        for (size_t i = self->silent; i < CROWD; i++) {
+            if (!look[i].revents) continue;
+            int fd = accept(self->fds[i], NULL, NULL);
+            /* It may have gone to ask others first. */
+            ssize_t sent = send(fd, message, length, MSG_NOSIGNAL);
+            if (sent != (ssize_t)length) CHECK_EQ(errno, EPIPE);
+            close(fd);
+        }
+    }
+    return NULL;
+}
+
+/* A device that is stopped must not make others vanish, wherever in the folder it is. */
+static void ask_a_crowd(size_t silent) {
+    use_own_folder();
+    char path[300], name[64];
+    folder_path(path);
+    int folder = bh__runtime_open(path, true);
+    crowd self = {.silent = silent};
+    for (unsigned i = 0; i < CROWD; i++) {
+        bh__offer_name(&(bh__offer){getpid(), bh__started_at(getpid()), i, false}, name);
+        bind_in(folder, name, true, &self.fds[i]);
+    }
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, answer_main, &self) == 0);
+    for (int rounds = 0; rounds < 2; rounds++) {
+        bh__sightings all;
+        uint64_t start = bh__now_ns();
+        size_t answered = 0, named = 0;
+        REQUIRE(bh__gather(&all, 600 * MS * test_time_scale()));
+        CHECK_LT(bh__now_ns() - start, 2000 * MS * test_time_scale());
+        CHECK_EQ(all.count, (size_t)CROWD);
+        for (size_t i = 0; i < all.count; i++) {
+            answered += all.list[i].figures != NULL;
+            named += strcmp(all.list[i].why, "it does not answer") == 0;
+        }
+        CHECK_EQ(answered, CROWD - silent);
+        CHECK_EQ(named, silent);
+        bh__sightings_free(&all);
+    }
+    atomic_store(&self.stop, true);
+    pthread_join(thread, NULL);
+    for (size_t i = 0; i < CROWD; i++) close(self.fds[i]);
+    close(folder);
+}
+
+TEST(a_few_silent_devices_do_not_hide_the_others) {
+    ask_a_crowd(3);
+}
+
+TEST(many_silent_devices_do_not_hide_the_others) {
+    ask_a_crowd(130);
 }
 
 /* ---- readers that do harm ---- */

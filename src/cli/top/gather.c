@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 64, MOST_ENTRIES = 65536, SHOWN_AT_MOST = 4096, RETRY_MS = 5 };
+enum { AT_ONCE = 64, MOST_ENTRIES = 65536, SHOWN_AT_MOST = 4096, RETRY_MS = 5, SHARE_MS = 10 };
 
 /* A device that is being closed. */
 #define CLOSED "closed"
@@ -21,11 +21,23 @@ enum { AT_ONCE = 64, MOST_ENTRIES = 65536, SHOWN_AT_MOST = 4096, RETRY_MS = 5 };
 typedef struct asked {
     size_t which; /* in the sightings */
     int fd;       /* -1: not connected yet, or over */
-    bool over;
+    bool over;    /* its place is free for another */
+    uint64_t since_ns;
     char *bytes; /* Owned. */
     size_t count;
     pid_t pid;
 } asked;
+
+/* Everybody who is asked. Those without a place wait in a ring that has room for all. */
+typedef struct asking {
+    int folder;
+    bh__sighting *of;
+    asked list[AT_ONCE];
+    size_t *ring; /* Owned. */
+    size_t room, head, waiting;
+    uint64_t share_ns; /* how long one may keep its place while others wait */
+    uint64_t deadline;
+} asking;
 
 /* ---- the folder ---- */
 
@@ -135,41 +147,101 @@ static void read_one(asked *one, bh__sighting *it) {
     finish(one, it);
 }
 
-static void ask(int folder, asked *list, size_t count, bh__sighting *of, uint64_t deadline) {
-    for (;;) {
-        struct pollfd look[AT_ONCE];
-        size_t watched = 0;
-        bool waiting = false;
-        for (size_t i = 0; i < count; i++) {
-            if (!list[i].over && list[i].fd < 0) connect_one(folder, &list[i], &of[list[i].which]);
-            waiting |= !list[i].over && list[i].fd < 0;
-            if (list[i].fd >= 0)
-                look[watched++] = (struct pollfd){.fd = list[i].fd, .events = POLLIN};
-        }
-        uint64_t now = bh__now_ns();
-        if ((!waiting && watched == 0) || now >= deadline) break;
-        int left = (int)((deadline - now) / 1000000 + 1);
-        poll(look, watched, waiting && left > RETRY_MS ? RETRY_MS : left);
-        for (size_t i = 0, at = 0; i < count; i++) {
-            if (list[i].fd < 0) continue;
-            bool ready = look[at++].revents != 0;
-            if (ready) read_one(&list[i], &of[list[i].which]);
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (list[i].over) continue;
-        fail(&of[list[i].which], "it does not answer");
-        end(&list[i]);
+/* Those who have kept a place for too long are asked anew after the others. */
+static void make_places(asking *all, uint64_t now) {
+    size_t wanted = all->waiting;
+    for (size_t i = 0; i < AT_ONCE && wanted > 0; i++) {
+        asked *one = &all->list[i];
+        bool slow = !one->over && now - one->since_ns >= all->share_ns;
+        if (!one->over && !slow) continue;
+        wanted--;
+        if (!slow) continue;
+        end(one);
+        all->ring[(all->head + all->waiting++) % all->room] = one->which;
     }
 }
 
-static void ask_all(int folder, bh__sightings *out, size_t first, uint64_t deadline) {
-    for (size_t from = first; from < out->count; from += AT_ONCE) {
-        asked list[AT_ONCE];
-        size_t count = out->count - from < AT_ONCE ? out->count - from : AT_ONCE;
-        for (size_t i = 0; i < count; i++) list[i] = (asked){.which = from + i, .fd = -1};
-        ask(folder, list, count, out->list, deadline);
+static void fill_places(asking *all, uint64_t now) {
+    for (size_t i = 0; i < AT_ONCE && all->waiting > 0; i++) {
+        if (!all->list[i].over) continue;
+        size_t which = all->ring[all->head];
+        all->list[i] = (asked){.which = which, .fd = -1, .since_ns = now};
+        all->head = (all->head + 1) % all->room;
+        all->waiting--;
     }
+}
+
+/* Returns when something has to be done even if nobody answers. */
+static uint64_t connect_all(asking *all, uint64_t now) {
+    uint64_t next = all->deadline, retry = now + RETRY_MS * UINT64_C(1000000);
+    for (size_t i = 0; i < AT_ONCE; i++) {
+        asked *one = &all->list[i];
+        if (!one->over && one->fd < 0) connect_one(all->folder, one, &all->of[one->which]);
+        uint64_t due = all->deadline;
+        if (one->over)
+            due = all->waiting > 0 ? now : due;
+        else if (one->fd < 0)
+            due = retry;
+        else if (all->waiting > 0)
+            due = one->since_ns + all->share_ns;
+        if (due < next) next = due;
+    }
+    return next;
+}
+
+/* Returns false if nobody is left to ask. */
+static bool hear(asking *all, uint64_t next) {
+    struct pollfd look[AT_ONCE];
+    asked *of[AT_ONCE];
+    size_t watched = 0;
+    bool left = all->waiting > 0;
+    for (size_t i = 0; i < AT_ONCE; i++) {
+        left |= !all->list[i].over;
+        if (all->list[i].fd < 0) continue;
+        of[watched] = &all->list[i];
+        look[watched++] = (struct pollfd){.fd = all->list[i].fd, .events = POLLIN};
+    }
+    if (!left) return false;
+    uint64_t now = bh__now_ns();
+    poll(look, watched, next > now ? (int)((next - now) / 1000000 + 1) : 0);
+    for (size_t i = 0; i < watched; i++)
+        if (look[i].revents) read_one(of[i], &all->of[of[i]->which]);
+    return true;
+}
+
+static void give_up(asking *all) {
+    static const char silent[] = "it does not answer";
+    for (size_t i = 0; i < AT_ONCE; i++) {
+        asked *one = &all->list[i];
+        if (one->fd >= 0) read_one(one, &all->of[one->which]);
+        if (one->over) continue;
+        fail(&all->of[one->which], silent);
+        end(one);
+    }
+    for (; all->waiting > 0; all->waiting--, all->head = (all->head + 1) % all->room)
+        fail(&all->of[all->ring[all->head]], silent);
+}
+
+/* In half of the time everybody has been asked once, even if nobody answers. */
+static bool ask_all(int folder, bh__sightings *out, size_t first, uint64_t patience_ns) {
+    const uint64_t least = SHARE_MS * UINT64_C(1000000);
+    size_t count = out->count - first, turns = (count + AT_ONCE - 1) / AT_ONCE;
+    uint64_t now = bh__now_ns();
+    if (count == 0) return true;
+    asking all = {.folder = folder, .of = out->list, .room = count, .waiting = count};
+    all.ring = malloc(count * sizeof *all.ring);
+    if (!all.ring) return false;
+    all.share_ns = patience_ns / (2 * turns) > least ? patience_ns / (2 * turns) : least;
+    all.deadline = now + patience_ns;
+    for (size_t i = 0; i < count; i++) all.ring[i] = first + i;
+    for (size_t i = 0; i < AT_ONCE; i++) all.list[i] = (asked){.fd = -1, .over = true};
+    do {
+        make_places(&all, now);
+        fill_places(&all, now);
+    } while (hear(&all, connect_all(&all, now)) && (now = bh__now_ns()) < all.deadline);
+    give_up(&all);
+    free(all.ring);
+    return true;
 }
 
 /* ---- all folders ---- */
@@ -211,7 +283,7 @@ bool bh__gather(bh__sightings *out, uint64_t patience_ns) {
             seen[known++] = (place){folder, info.st_dev, info.st_ino};
             out->removed += bh__runtime_sweep(folder, MOST_ENTRIES);
             fits = list_folder(folder, out);
-            ask_all(folder, out, first, bh__now_ns() + patience_ns);
+            fits &= ask_all(folder, out, first, patience_ns);
         }
         close(folder);
     }

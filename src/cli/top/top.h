@@ -24,8 +24,9 @@ typedef struct bh__sightings {
     char problem[200]; /* a folder that cannot be used; empty: none */
 } bh__sightings;
 
-/* Asks every device of this user that is open on this machine. Takes at most `patience_ns`. Returns
- * false if host memory is exhausted. */
+/* Asks every device of this user that is open on this machine. Takes at most `patience_ns` for each
+ * folder; one that does not answer does not take the others' time. Returns false if host memory is
+ * exhausted. */
 bool bh__gather(bh__sightings *out, uint64_t patience_ns);
 void bh__sightings_free(bh__sightings *sightings);
 

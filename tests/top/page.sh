@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The page of bulkhead serve in a browser: what it draws, in light and dark, and that texts of other
-# programs stay texts. With BULKHEAD_PICTURES=FOLDER the pictures are kept there.
+# programs stay texts; a long trace, and zooming as far as it goes. With BULKHEAD_PICTURES=FOLDER the
+# pictures are kept there.
 # TIMEOUT: 90
 set -u
 tmp=${BULKHEAD_TEST_TMP:?}
@@ -113,4 +114,20 @@ for path, dark in ((sys.argv[1], False), (sys.argv[2], True)):
     if len(colors) < 40:
         sys.exit("%s: only %d colours" % (path, len(colors)))
 END
+
+# A long trace, in microseconds since a day long ago as some tools write them.
+python3 -c '
+for i in range(150000):
+    print("[,"[i > 0] + "{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"n\",\"ts\":%d,\"dur\":1}" % (1700000000000000 + 3 * i))
+print("]")' >"$tmp/long.json"
+touch -d '+1 minute' "$tmp/long.json"
+python3 "${BULKHEAD_SOURCE_DIR:?}/tests/top/tools/zoom.py" "$address" >"$tmp/passed" &
+passing=$!
+trap 'kill $server $passing; exec 3>&-; wait $program $server' EXIT
+while ! [ -s "$tmp/passed" ]; do sleep 0.02; done
+address=$(cat "$tmp/passed")
+look --dump-dom >"$tmp/page.html"
+expect 'aria-label="150000 spans on 1 tracks"'
+expect '<title>zoomed</title>'
+grep -Eo '<title>.*</title>|id="state"[^/]*' "$tmp/page.html"
 exit $failed

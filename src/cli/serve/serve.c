@@ -180,8 +180,8 @@ static void read_more(server *self, connection *one) {
 }
 
 /* Closing while bytes of the client are unread would reset the connection, and it could lose the
- * answer. So what it still sends is dropped until it closes or its time is over; a little at a time,
- * because others wait meanwhile. */
+ * answer. So what it still sends is dropped until it closes or its time is over; a little at a
+ * time, because others wait meanwhile. */
 static void drain_more(connection *one) {
     char rest[4096];
     for (int i = 0; i < DRAIN_READS; i++) {

@@ -8,6 +8,16 @@
 
 enum { REASON_BYTES = 256 };
 
+#if defined(__SANITIZE_THREAD__)
+/* ThreadSanitizer does not see how threads of libraries wait for each other. */
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) {
+    return "race:libopenblas\n"
+           "race:liblapack\n"
+           "race:libfftw3\n";
+}
+#endif
+
 void *bh__cpu_library_open(const char *const *names, char *out_reason) {
     char reason[REASON_BYTES] = "";
     size_t used = 0;

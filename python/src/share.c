@@ -68,12 +68,12 @@ static int map_get(PyObject *object, Py_buffer *view, int flags) {
     if (PyBuffer_FillInfo(view, object, self->pointer, (Py_ssize_t)self->bytes, !self->writable,
                           flags))
         return -1;
-    self->buffer->device->views++;
+    view_begins(self->buffer);
     return 0;
 }
 static void map_put(PyObject *object, Py_buffer *view) {
     (void)view;
-    ((map_object *)object)->buffer->device->views--;
+    view_ends(((map_object *)object)->buffer);
 }
 
 static PyMethodDef map_methods[] = {{"end", map_end, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
@@ -87,21 +87,35 @@ PyTypeObject map_type = {
     .tp_as_buffer = &map_procs,
 };
 
+typedef struct prefetch {
+    buffer_object *buffer;
+    uint32_t where;
+    bh_lane lane;
+    bh_ticket *ticket;
+} prefetch;
+
+static bh_status prefetch_once(void *context, uint32_t flags) {
+    const prefetch *self = context;
+    bh_submit_options options = BH_INIT(options);
+    options.lane = self->lane, options.flags = flags;
+    return bh_managed_prefetch(self->buffer->handle, 0, self->buffer->bytes, self->where, &options,
+                               self->ticket);
+}
+
 /* managed_prefetch(buffer, where) */
 static PyObject *managed_prefetch(PyObject *module, PyObject *args) {
     buffer_object *buffer;
     unsigned where;
     bh_submit_options options = BH_INIT(options);
     bh_ticket ticket;
-    bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "O!I", &buffer_type, &buffer, &where) ||
         !current_lane(buffer->device, &options.lane))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_managed_prefetch(buffer->handle, 0, buffer->bytes, where, &options, &ticket);
-    Py_END_ALLOW_THREADS
-    return status ? raise_last(status) : ticket_new(buffer->device, ticket);
+    prefetch self = {buffer, where, options.lane, &ticket};
+    bh_status status = submit_with_room(prefetch_once, &self);
+    if (status) return status > 0 ? raise_last(status) : NULL;
+    return ticket_new(buffer->device, ticket);
 }
 
 /* ---- DLPack ---- */

@@ -266,16 +266,22 @@ def test_functions_of_watches_are_dropped(device_name):
     assert [each() for each in seen] == [None] * 3
 
 
-def test_a_watch_that_closes_itself(dev, ptx):
+def test_a_watch_that_closes_itself(dev, ptx, monkeypatch):
     done = threading.Event()
+    seen = []
+
+    def unraisable(problem):
+        seen.append((problem.exc_type, repr(problem.object)))
+        done.set()
 
     def told(loss):
         watch.close()
         gc.collect()
-        done.set()
+        raise KeyError
 
+    monkeypatch.setattr(sys, "unraisablehook", unraisable)
     watch = dev.watch("loss", told)
     del told
     with pytest.raises(bulkhead.FaultError):
         ptx["crash"][1, 1](dev.zeros(4, "int32")).wait()
-    assert done.wait(10)
+    assert done.wait(10) and seen[0][0] is KeyError and "function" in seen[0][1]

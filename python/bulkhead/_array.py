@@ -456,7 +456,7 @@ class Array(_core.Buffer):
             )
         code, bits = self._dl_type()
         versioned = max_version is not None and max_version[0] >= 1
-        return _core.dlpack_export(self, self._shape, self._dtype._parts, versioned, code, bits)
+        return _core.dlpack_export(self, self._shape, versioned, code, bits)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         self._need_shareable()

@@ -91,7 +91,8 @@ class Lane(_core.Lane):
     >>> second[grid, block](y)          # on the device's own lane
 
     A ``with`` block makes the lane current for this thread or asyncio task and releases it at its
-    end, or at the end of the last of several blocks; its work still runs. Work of several lanes on the same array is kept in order.
+    end, or at the end of the last of several blocks; its work still runs. Work of several lanes on
+    the same array is kept in order.
     """
 
     def __enter__(self) -> Lane:

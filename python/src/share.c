@@ -139,28 +139,20 @@ static bool shape_of(PyObject *tuple, int64_t *shape) {
     return !PyErr_Occurred();
 }
 
-/* The library exported `parts` numbers for each element; the array has one element of them. */
-static void join_parts(bh_dl_tensor *tensor, unsigned parts) {
-    if (parts == 1) return;
-    tensor->ndim--;
-    for (int32_t i = 0; tensor->strides && i < tensor->ndim; i++) tensor->strides[i] /= parts;
-}
-
-/* dlpack_export(buffer, shape, parts, versioned, type code, bits): as the array has them. */
+/* dlpack_export(buffer, shape, versioned, type code, bits): as the array has them. */
 static PyObject *dlpack_export(PyObject *module, PyObject *args) {
     buffer_object *buffer;
     PyObject *tuple;
     int versioned;
-    unsigned code, bits, parts;
-    int64_t shape[65];
+    unsigned code, bits;
+    int64_t shape[64];
     bh_status status;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!IpII", &buffer_type, &buffer, &PyTuple_Type, &tuple, &parts,
-                          &versioned, &code, &bits))
+    if (!PyArg_ParseTuple(args, "O!O!pII", &buffer_type, &buffer, &PyTuple_Type, &tuple, &versioned,
+                          &code, &bits))
         return NULL;
     Py_ssize_t ndim = PyTuple_GET_SIZE(tuple);
     if (ndim > 64 || !shape_of(tuple, shape)) return NULL;
-    if (parts > 1) shape[ndim++] = parts;
     if (!wait_before_transfer(buffer)) return NULL;
     bh_dl_managed *plain = NULL;
     bh_dl_versioned *whole = NULL;
@@ -171,7 +163,6 @@ static PyObject *dlpack_export(PyObject *module, PyObject *args) {
     if (status) return raise_cuda(status);
     bh_dl_tensor *tensor = versioned ? &whole->tensor : &plain->tensor;
     tensor->type_code = (uint8_t)code, tensor->type_bits = (uint8_t)bits;
-    join_parts(tensor, parts);
     PyObject *capsule = PyCapsule_New(versioned ? (void *)whole : (void *)plain,
                                       versioned ? versioned_name : plain_name, drop_capsule);
     if (capsule) return capsule;

@@ -101,7 +101,8 @@ typedef struct bh_error {
     uint64_t generation;  /* of the worker that was lost; 0: none was */
     uint32_t certain;     /* 1: this work is the cause; 0: one of several possible causes, which
                              the message names */
-    uint32_t reason;      /* of a refused launch: BH_REASON_... (kernel.h); 0: none */
+    uint32_t reason;      /* of a refused launch: BH_REASON_... (kernel.h); 0: none. Of other work
+                             that must not wait: BH_REASON_QUEUE_FULL where that is why */
     uint64_t requested, limit; /* of a refused launch: the two numbers that conflict; 0: none */
     uint8_t reserved[8];
 } bh_error;

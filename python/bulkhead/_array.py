@@ -7,6 +7,7 @@ import gc
 import sys
 from contextlib import contextmanager
 from math import prod
+from operator import index
 
 from . import _core, _dtypes
 from ._dtypes import DType
@@ -31,18 +32,25 @@ _DL_CODES = {
 def shape_tuple(shape) -> tuple[int, ...]:
     """A shape as numpy takes it: a number or several."""
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    result = tuple(size.__index__() for size in sizes)
+    try:
+        result = tuple(index(size) for size in sizes)
+    except TypeError:
+        raise TypeError(
+            f"a shape is an integer or several, not {shape!r}. Fix: int(size)"
+        ) from None
     if any(size < 0 for size in result):
         raise refused(f"the shape {result} has a negative number", "use numbers from 0 on")
     return result
 
 
 def _is_basic(key):
-    return (
-        isinstance(key, slice)
-        or key is Ellipsis
-        or (hasattr(key, "__index__") and not isinstance(key, bool))
-    )
+    if isinstance(key, slice) or key is Ellipsis:
+        return True
+    try:
+        index(key)
+    except TypeError:  # also of arrays with several elements
+        return False
+    return not isinstance(key, bool)
 
 
 class Array(_core.Buffer):
@@ -88,8 +96,7 @@ class Array(_core.Buffer):
         self._shape = shape
         if len(shape) > 64:
             raise refused(f"an array has at most 64 dimensions, not {len(shape)}", "reshape it")
-        form = kind._format if kind._parts <= 2 else f"{kind.itemsize}s"
-        self._layout(shape, kind.itemsize, form)
+        self._layout(shape, kind.itemsize, kind._format)
         return self
 
     def _part(self, kind: DType, first: int, shape: tuple[int, ...]) -> Array:
@@ -261,7 +268,14 @@ class Array(_core.Buffer):
         """Sets all elements, as work on the current lane; returns its ticket."""
         if not self.nbytes:
             return None
-        return self._fill(0, self.nbytes, self._dtype.pack(value))
+        pattern = self._dtype.pack(value)
+        if len(pattern) > _core.BH_PATTERN_MAX:
+            raise refused(
+                f"an element of {len(pattern)} bytes is longer than the {_core.BH_PATTERN_MAX} of "
+                "a fill",
+                "array.copy_from(numpy.full(array.shape, value, array.dtype))",
+            )
+        return self._fill(0, self.nbytes, pattern)
 
     def copy_from(self, source, *, wait: bool = True) -> _core.Ticket | None:
         """Overwrites all elements: from another array, or from anything that NumPy can read.
@@ -386,7 +400,11 @@ class Array(_core.Buffer):
         try:
             import numpy
 
-            yield numpy.frombuffer(held, self._dtype.numpy).reshape(self._shape)
+            host = numpy.frombuffer(held, self._dtype.numpy).reshape(self._shape)
+            try:
+                yield host
+            finally:
+                host.flags.writeable = False  # what is written later may reach nobody
         finally:
             held.end()
 
@@ -406,15 +424,15 @@ class Array(_core.Buffer):
         """
         import numpy
 
-        return numpy.frombuffer(
-            memoryview(self).cast("B") if self.nbytes else b"", self._dtype.numpy
-        ).reshape(self._shape)
+        seen = b"" if not self.nbytes else memoryview(self if self._dtype._format else self._raw())
+        return numpy.frombuffer(seen, self._dtype.numpy).reshape(self._shape)
+
+    def _raw(self) -> Array:
+        return self.reshape(-1).view("uint8")
 
     def _dl_type(self):
         if self._dtype.name == "bfloat16":
             return _core.BH_DL_BFLOAT, 16
-        if self._dtype._format in ("Zf", "Zd"):
-            return _DL_CODES["c"], self.itemsize * 8
         if self._dtype._parts != 1:
             raise BufferError("DLPack has no structured dtypes. Fix: array.view('uint8')")
         kind = self._dtype.name[0]
@@ -438,7 +456,7 @@ class Array(_core.Buffer):
             )
         code, bits = self._dl_type()
         versioned = max_version is not None and max_version[0] >= 1
-        return _core.dlpack_export(self, self._shape, self._dtype._parts, versioned, code, bits)
+        return _core.dlpack_export(self, self._shape, versioned, code, bits)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         self._need_shareable()
@@ -470,14 +488,21 @@ class Array(_core.Buffer):
     # ---- ends
 
     def release(self) -> None:
-        """Frees the memory now, if no view is left; otherwise it is freed with the array."""
+        """Frees the memory now, if no part of the array is left; otherwise with the last part.
+
+        BufferError while NumPy arrays or memoryviews look at managed memory.
+        """
         self._release()
 
     def __enter__(self) -> Array:
         return self
 
-    def __exit__(self, *exception) -> None:
-        self._release()
+    def __exit__(self, kind, *rest) -> None:
+        try:
+            self._release()
+        except BufferError:
+            if kind is None:
+                raise  # with an exception pending the memory goes with the array
 
     def __reduce_ex__(self, protocol):
         raise TypeError("an array of a device cannot be pickled. Fix: pickle array.numpy()")
@@ -497,8 +522,8 @@ def _host_bytes(source, kind: DType, shape):
     except (TypeError, ValueError, BufferError):
         view = None
     if view is not None and view.c_contiguous and view.shape == shape:
-        form = view.format.lstrip("@=")
-        if _dtypes.FORMATS.get(form) == kind:
+        found = _dtypes.FORMATS.get(view.format.lstrip("@="))
+        if found is not None and found == kind and view.itemsize == kind.itemsize:
             return view
     import numpy
 
@@ -518,20 +543,22 @@ def _host_bytes(source, kind: DType, shape):
 
 def from_host(device, source, dtype, flags, tag, align) -> Array:
     """dev.array(): a new array with a copy of `source`."""
-    if isinstance(source, Array) and source.device is device:
-        result = Array._allocate(device, source.shape, source.dtype, flags, tag, align)
+    if isinstance(source, Array):
         if dtype is not None and _dtypes.dtype(dtype) != source.dtype:
             return from_host(device, source.numpy(), dtype, flags, tag, align)
+        result = Array._allocate(device, source.shape, source.dtype, flags, tag, align)
         result.copy_from(source)
         return result
+    if isinstance(source, (bytes, bytearray)):
+        source = memoryview(source)  # numbers from 0 to 255, not NumPy's text
     if dtype is None:
         try:
             view = memoryview(source)
         except (TypeError, ValueError, BufferError):
             view = None
-        if view is not None and not isinstance(source, (bytes, bytearray)) and view.c_contiguous:
+        if view is not None and view.c_contiguous:
             kind = _dtypes.FORMATS.get(view.format.lstrip("@="))
-            if kind is not None:
+            if kind is not None and view.itemsize == kind.itemsize:
                 result = Array._allocate(device, view.shape, kind, flags, tag, align)
                 if view.nbytes:
                     result._write(0, view)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from operator import index
 
 from . import _array, _core, _dtypes
 from ._array import Array
@@ -45,9 +47,23 @@ _EVENTS = {
 }
 
 
-def _ns(seconds) -> int:
-    """Seconds as the nanoseconds of an option; None: the default."""
-    return 0 if seconds is None else max(1, int(seconds * 1e9))
+def _ns(name: str, seconds, zero: int = 0) -> int:
+    """Seconds as the nanoseconds of an option; None: the default, and 0: `zero`."""
+    if seconds is None:
+        return 0
+    if not seconds >= 0:
+        raise refused(f"{name}={seconds!r} is no time", "pass seconds from 0 on, or None")
+    if seconds == 0:
+        return zero
+    return max(1, int(seconds * 1e9)) if seconds < 1.8e10 else 2**64 - 1
+
+
+def _number(name: str, value, least: int = 0, most: int = 2**32 - 1) -> int:
+    """An integer option of the library, whose integers are not as wide as Python's."""
+    number = index(value)
+    if not least <= number <= most:
+        raise refused(f"{name}={value!r} is not from {least} to {most}", "pass a number that fits")
+    return number
 
 
 def _print(text: str) -> None:
@@ -75,17 +91,16 @@ class Lane(_core.Lane):
     >>> second[grid, block](y)          # on the device's own lane
 
     A ``with`` block makes the lane current for this thread or asyncio task and releases it at its
-    end; its work still runs. Work of several lanes on the same array is kept in order.
+    end, or at the end of the last of several blocks; its work still runs. Work of several lanes on
+    the same array is kept in order.
     """
 
     def __enter__(self) -> Lane:
-        self._tokens = [*getattr(self, "_tokens", ()), self._enter()]
+        self._enter()
         return self
 
     def __exit__(self, *exception) -> None:
-        self._leave(self._tokens.pop())
-        if not self._tokens:
-            self._release()
+        self._leave()
 
     def sync(self, timeout: float | None = None) -> None:
         """Waits until the work submitted to the lane has results."""
@@ -110,14 +125,13 @@ class Watch:
             function(named(what, data) if isinstance(data, dict) else data)
 
         self._device = device
-        self._called = called
         self._handle = _core.watch_open(device, _EVENTS[kind], called)
 
     def close(self) -> None:
         """When this returns, the function is not running and never runs again."""
         handle, self._handle = self._handle, 0
         if handle:
-            _core.watch_release(handle, self._called)
+            _core.watch_release(self._device, handle)
 
     def __enter__(self) -> Watch:
         return self
@@ -264,15 +278,15 @@ class Device(_core.Device):
             _core.BH_OUTPUT_AUTO,
             arch,
             name,
-            standard,
-            max_registers,
+            _number("standard", standard),
+            _number("max_registers", max_registers),
             list(defines),
             [os.fspath(path) for path in include_paths],
             list(headers),
             list(headers.values()),
             list(names),
             list(extra),
-            _ns(timeout),
+            _ns("timeout", timeout),
             cache_dir,
         )
         return Module(self, handle, source=source)
@@ -353,11 +367,11 @@ class Device(_core.Device):
 
     def set_memory_limit(self, limit: int, tag: str | None = None) -> None:
         """The most bytes of arrays with this tag, without one of the device; 0: no limit."""
-        self._set_limit(tag, limit)
+        self._set_limit(tag, _number("limit", limit, most=2**64 - 1))
 
     def trim(self, keep: int = 0) -> int:
         """Gives unused memory back to the device; returns how many bytes."""
-        return self._trim(keep)
+        return self._trim(_number("keep", keep, most=2**64 - 1))
 
     def losses(self) -> list[dict]:
         """The latest losses of workers, newest first."""
@@ -407,6 +421,12 @@ class Device(_core.Device):
 
     # ---- ends
 
+    def _close(self, wait: bool) -> None:
+        super()._close(wait)
+        aio = sys.modules.get("bulkhead._aio")
+        if aio is not None:
+            aio.closed(self)
+
     def close(self) -> None:
         """Lets work finish for ``close_timeout``, cancels the rest, frees everything."""
         self._close(True)
@@ -416,7 +436,16 @@ class Device(_core.Device):
 
     def __exit__(self, kind, *rest) -> None:
         # after Ctrl-C nobody wants to wait for the kernel that was interrupted
-        self._close(kind is None or issubclass(kind, Exception))
+        try:
+            self._close(kind is None or issubclass(kind, Exception))
+        except BufferError as problem:
+            if kind is None:
+                raise
+            # the exception that ends the block is the one to see
+            self._leave()
+            warnings.warn(
+                f"{problem}. The device closes with the last of them", ResourceWarning, stacklevel=2
+            )
 
     def __repr__(self) -> str:
         if not self.is_open:
@@ -466,7 +495,8 @@ def open(
     device : "auto", "cpu", "cuda", "cuda:1", or a list "cuda,cpu": the first that can be used.
     check : check every memory access of kernels; CPU device.
     guard : unmapped memory behind each array: overruns fault, on every device.
-    deadline : seconds that a kernel may run; a launch may say otherwise.
+    deadline : seconds that a kernel may run, None or 0: as long as it likes; a launch may say
+        otherwise.
     executor : who runs kernels on the CPU device: "interp", "jit" or "auto".
     standby, standbys : whether a standby worker is kept, and how many.
     restart_limit, restart_window : when a device stops.
@@ -475,6 +505,8 @@ def open(
     """
     if executor not in _EXECUTORS:
         raise refused(f"there is no executor {executor!r}", 'use "interp", "jit" or "auto"')
+    if sandbox not in (None, False, True):
+        raise refused(f"sandbox={sandbox!r} is no choice", "use True, False or None")
     flags = sum(
         bit
         for bit, wanted in (
@@ -489,17 +521,17 @@ def open(
         device,
         flags=flags,
         worker_dir=None if worker_dir is None else os.fspath(worker_dir),
-        restart_window_ns=_ns(restart_window),
-        restart_limit=restart_limit,
-        quarantine_after=quarantine_after,
-        deadline_ns=_ns(deadline),
-        wait_spin_ns=_ns(wait_spin),
-        worker_spin_ns=_ns(worker_spin),
-        close_timeout_ns=_ns(close_timeout),
-        memory_limit=memory_limit,
-        queue_length=queue_length,
-        standbys=standbys,
-        stuck_timeout_ns=_ns(stuck_timeout),
+        restart_window_ns=_ns("restart_window", restart_window),
+        restart_limit=_number("restart_limit", restart_limit),
+        quarantine_after=_number("quarantine_after", quarantine_after),
+        deadline_ns=_ns("deadline", deadline),
+        wait_spin_ns=_ns("wait_spin", wait_spin, zero=1),  # 0: they do not spin
+        worker_spin_ns=_ns("worker_spin", worker_spin, zero=1),
+        close_timeout_ns=_ns("close_timeout", close_timeout, zero=1),
+        memory_limit=_number("memory_limit", memory_limit, most=2**64 - 1),
+        queue_length=_number("queue_length", queue_length),
+        standbys=_number("standbys", standbys),
+        stuck_timeout_ns=_ns("stuck_timeout", stuck_timeout),
         report_dir=None if report_dir is None else os.fspath(report_dir),
         sandbox=_SANDBOX[sandbox],
         executor=_EXECUTORS[executor],

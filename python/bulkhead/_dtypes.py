@@ -24,7 +24,7 @@ class DType:
         self.itemsize = itemsize
         self._type = element  # a bh_type
         self._parts = parts  # elements of that type in one of this
-        self._format = form  # of the buffer protocol
+        self._format = form  # of the buffer protocol; "": it has none
         self._numpy = numpy_dtype
 
     @property
@@ -56,7 +56,7 @@ class DType:
         """The bytes of one element."""
         if self.name == "bfloat16":
             return _bfloat16(float(value))
-        if self._format in _PLAIN:
+        if self._format and self._format in _PLAIN:
             try:
                 return struct.pack("=" + self._format, value)
             except (struct.error, TypeError, OverflowError) as problem:
@@ -72,6 +72,8 @@ class DType:
     def __eq__(self, other):
         if isinstance(other, DType):
             return self.name == other.name
+        if other is None:  # NumPy's default is float64
+            return False
         try:
             return self.name == dtype(other).name
         except (TypeError, ValueError):
@@ -107,11 +109,11 @@ uint32 = DType("uint32", 4, _core.BH_U32, 1, "I")
 int64 = DType("int64", 8, _core.BH_I64, 1, "q")
 uint64 = DType("uint64", 8, _core.BH_U64, 1, "Q")
 float16 = DType("float16", 2, _core.BH_F16, 1, "e")
-bfloat16 = DType("bfloat16", 2, _core.BH_BF16, 1, "H")
+bfloat16 = DType("bfloat16", 2, _core.BH_BF16, 1, "")
 float32 = DType("float32", 4, _core.BH_F32, 1, "f")
 float64 = DType("float64", 8, _core.BH_F64, 1, "d")
-complex64 = DType("complex64", 8, _core.BH_F32, 2, "Zf")
-complex128 = DType("complex128", 16, _core.BH_F64, 2, "Zd")
+complex64 = DType("complex64", 8, _core.BH_C64, 1, "Zf")
+complex128 = DType("complex128", 16, _core.BH_C128, 1, "Zd")
 
 _ALL = (
     bool_,
@@ -144,6 +146,8 @@ _NAMES.update(
     bf16=bfloat16,
     f32=float32,
     f64=float64,
+    c64=complex64,
+    c128=complex128,
     bool_=bool_,
 )
 _PYTHON = {float: float64, int: int64, bool: bool_, complex: complex128}
@@ -191,4 +195,8 @@ def dtype(what) -> DType:
             "use bool, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, "
             "complex64, complex128, or a structured dtype of these",
         )
-    return DType(str(real), real.itemsize, _core.BH_U8, real.itemsize, "B", real)
+    try:
+        form = memoryview(numpy.empty(1, real)).format
+    except ValueError:  # of a field that the buffer protocol cannot describe
+        form = ""
+    return DType(str(real), real.itemsize, _core.BH_U8, real.itemsize, form, real)

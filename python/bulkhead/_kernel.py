@@ -149,7 +149,9 @@ class Module:
     def image(self, kind: str = "ptx") -> bytes | None:
         """What the module was compiled to: "ptx" or "cubin"; None if it does not have that."""
         self._need()
-        output = {"ptx": _core.BH_OUTPUT_PTX, "cubin": _core.BH_OUTPUT_CUBIN}[kind]
+        output = {"ptx": _core.BH_OUTPUT_PTX, "cubin": _core.BH_OUTPUT_CUBIN}.get(kind)
+        if output is None:
+            raise refused(f"{kind!r} is no kind of image", 'use "ptx" or "cubin"')
         binary = _core.module_binary(self._handle)
         if binary is None:
             return None

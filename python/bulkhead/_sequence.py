@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from operator import index
+
 from . import _core
 from ._array import Array
 from ._errors import refused
@@ -113,7 +115,9 @@ class Sequence:
         idempotent: bool = False,
         after=None,
     ) -> _core.Ticket:
-        """Submits all of it to the current lane."""
+        """Submits all of it to the current lane, so that its steps run `repeat` times."""
+        if not 1 <= index(repeat) < 2**32:
+            raise refused(f"repeat={repeat!r} is not from 1 to {2**32 - 1}", "submit it once: 1")
         return _core.sequence_submit(self._need(), self.device, repeat, deadline, idempotent, after)
 
     def _need(self) -> int:

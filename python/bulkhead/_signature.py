@@ -138,6 +138,14 @@ def _declaration(text):
     return kind.replace("*", " * ").split(), kind.count("*") + is_array, name, count or None
 
 
+def _elements(words, stars):
+    """The words before the last star, which say what the pointer points to."""
+    at = [i for i, word in enumerate(words) if word == "*"]
+    if stars > len(at):  # float *x[]: its brackets are the last
+        at.append(len(words))
+    return words[at[-2] + 1 if len(at) > 1 else 0 : at[-1]]
+
+
 def parse_parameters(text):
     """A C parameter list, as in a CUDA source, as a list of tuples; None: it was not understood.
 
@@ -168,7 +176,7 @@ def parse_parameters(text):
                 _core.BH_ACCESS_OUT
                 if is_out
                 else _core.BH_ACCESS_IN
-                if "const" in pointee
+                if "const" in _elements(words, stars)
                 else _core.BH_ACCESS_INOUT
             )
             at = names.index(count) if count in names and count else -1

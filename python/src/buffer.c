@@ -17,16 +17,15 @@ static PyObject *buffer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     PyObject *owner;
     device_object *device;
     unsigned element;
-    unsigned long long count, align = 0;
+    unsigned long long count;
     bh_buffer_options options = BH_INIT(options);
     if (kwargs && PyDict_GET_SIZE(kwargs)) {
         PyErr_SetString(PyExc_TypeError, "arrays are made by device.empty(), zeros() and array()");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "OIKI|zK", &owner, &element, &count, &options.flags, &options.tag,
-                          &align))
+    if (!PyArg_ParseTuple(args, "OIKI|zO&", &owner, &element, &count, &options.flags, &options.tag,
+                          takes_u64, &options.align))
         return NULL;
-    options.align = align;
     if (!takes_device(owner, &device)) return NULL;
     buffer_object *self = buffer_make(type, device);
     if (!self) return NULL;
@@ -159,9 +158,27 @@ static PyObject *buffer_read(PyObject *object, PyObject *args) {
 
 /* A submission: to the current lane, in the hands of its ticket. */
 static PyObject *submitted(buffer_object *self, bh_lane lane, bh_status status, bh_ticket ticket) {
-    if (status) return raise_last(status);
+    if (status) return status > 0 ? raise_last(status) : NULL;
     note_work(self->device, lane, ticket);
     return ticket_new(self->device, ticket);
+}
+
+typedef struct transfer {
+    const bh_transfer *request;
+    bh_submit_options options;
+    bh_ticket *ticket;
+} transfer;
+
+static bh_status submit_once(void *context, uint32_t flags) {
+    transfer *self = context;
+    self->options.flags = flags;
+    return bh_submit(&self->request->request, &self->options, self->ticket);
+}
+
+static bh_status submit_transfer(const bh_transfer *request, bh_lane lane, bh_ticket *ticket) {
+    transfer self = {request, BH_INIT(self.options), ticket};
+    self.options.lane = lane;
+    return submit_with_room(submit_once, &self);
 }
 
 /* _fill(offset, bytes, pattern) gives a ticket. */
@@ -176,11 +193,9 @@ static PyObject *buffer_fill(PyObject *object, PyObject *args) {
         return NULL;
     }
     bh_ticket ticket = {0, 0};
-    bh_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_submit_fill(lane, self->handle, offset, bytes, pattern.buf, (uint32_t)pattern.len,
-                            &ticket);
-    Py_END_ALLOW_THREADS
+    bh_transfer fill =
+        bh_transfer_fill(self->handle, offset, bytes, pattern.buf, (uint32_t)pattern.len);
+    bh_status status = submit_transfer(&fill, lane, &ticket);
     PyBuffer_Release(&pattern);
     return submitted(self, lane, status, ticket);
 }
@@ -202,9 +217,8 @@ static PyObject *buffer_copy(PyObject *object, PyObject *args) {
         Py_END_ALLOW_THREADS
         return finish(status);
     }
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_submit_copy(lane, self->handle, offset, source->handle, from, bytes, &ticket);
-    Py_END_ALLOW_THREADS
+    bh_transfer copy = bh_transfer_copy(self->handle, offset, source->handle, from, bytes);
+    status = submit_transfer(&copy, lane, &ticket);
     return submitted(self, lane, status, ticket);
 }
 
@@ -226,12 +240,19 @@ static PyObject *buffer_release(PyObject *object, PyObject *unused) {
     (void)unused;
     bh_buffer handle = self->handle;
     if (!handle.id) Py_RETURN_NONE;
+    if (self->exports)
+        return PyErr_Format(PyExc_BufferError,
+                            "the array cannot be released while %zd views of its memory exist "
+                            "(NumPy arrays, memoryviews). Fix: delete them, or copy what is needed "
+                            "later with .copy()",
+                            self->exports);
+    self->handle.id = 0; /* no views begin while the memory goes */
     Py_BEGIN_ALLOW_THREADS
     status = bh_buffer_release(handle);
     Py_END_ALLOW_THREADS
-    if (status) return raise_last(status);
-    self->handle.id = 0;
-    Py_RETURN_NONE;
+    if (!status) Py_RETURN_NONE;
+    self->handle = handle;
+    return raise_last(status);
 }
 
 /* ---- what the process sees of it ---- */
@@ -306,23 +327,15 @@ static bool find_host(buffer_object *self) {
     return false;
 }
 
-static int buffer_get(PyObject *object, Py_buffer *view, int flags) {
-    buffer_object *self = (buffer_object *)object;
-    bh_status status;
-    view->obj = NULL;
-    if (!self->handle.id || !self->format || !device_is_open(self->device)) {
-        if (!PyErr_Occurred()) PyErr_SetString(PyExc_BufferError, "the array was released");
-        return -1;
-    }
-    if (!find_host(self)) return -1;
-    /* What was submitted before is in place; what is suspect is refused. */
+/* What was submitted before is in place; what is suspect is refused. */
+static bool is_presentable(buffer_object *self) {
     bh_buffer_info info = BH_INIT(info);
-    status = bh_buffer_get_info(self->handle, &info);
+    bh_status status = bh_buffer_get_info(self->handle, &info);
     if (!status && info.last_write.lane) {
-        if (!wait_ticket(info.last_write, BH_FOREVER, &status)) return -1;
+        if (!wait_ticket(info.last_write, BH_FOREVER, &status)) return false;
         status = bh_buffer_get_info(self->handle, &info);
     }
-    if (status) return raise_last(status), -1;
+    if (status) return raise_last(status), false;
     if (info.suspect) {
         bh_error error = {.status = BH_E_STALE};
         snprintf(error.message, sizeof error.message,
@@ -331,6 +344,28 @@ static int buffer_get(PyObject *object, Py_buffer *view, int flags) {
                  (unsigned long long)info.suspect_bytes, (unsigned long long)info.suspect_offset);
         snprintf(error.fix, sizeof error.fix, "write the array again, or call array.accept()");
         raise_error(&error);
+        return false;
+    }
+    return true;
+}
+
+static int buffer_get(PyObject *object, Py_buffer *view, int flags) {
+    buffer_object *self = (buffer_object *)object;
+    view->obj = NULL;
+    if (!self->handle.id || !self->format || !device_is_open(self->device)) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_BufferError, "the array was released");
+        return -1;
+    }
+    if ((flags & PyBUF_FORMAT) && !*self->format) {
+        PyErr_SetString(PyExc_BufferError,
+                        "the buffer protocol has no format for the elements of this array. Fix: "
+                        "use array.host, or the bytes, array.view('uint8')");
+        return -1;
+    }
+    if (!find_host(self)) return -1;
+    if (!self->mapped) view_begins(self); /* before the wait, in which others run */
+    if (!is_presentable(self)) {
+        if (!self->mapped) view_ends(self);
         return -1;
     }
     *view = (Py_buffer){.buf = self->host,
@@ -340,18 +375,23 @@ static int buffer_get(PyObject *object, Py_buffer *view, int flags) {
                         .format = self->format,
                         .shape = self->shape,
                         .strides = self->shape + self->ndim};
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !PyBuffer_IsContiguous(view, 'F')) {
+        if (!self->mapped) view_ends(self);
+        PyErr_SetString(PyExc_BufferError, "the elements of an array are in the order of C, not of "
+                                           "Fortran. Fix: numpy.asfortranarray(array.numpy())");
+        return -1;
+    }
     if (!(flags & PyBUF_FORMAT)) view->format = NULL;
     if ((flags & PyBUF_ND) != PyBUF_ND) view->shape = NULL;
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES) view->strides = NULL;
     view->obj = Py_NewRef(object);
-    if (!self->mapped) self->device->views++;
     return 0;
 }
 
 static void buffer_put(PyObject *object, Py_buffer *view) {
     buffer_object *self = (buffer_object *)object;
     (void)view;
-    if (!self->mapped) self->device->views--;
+    if (!self->mapped) view_ends(self);
 }
 
 static PyObject *get_device(PyObject *object, void *unused) {

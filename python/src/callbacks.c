@@ -17,17 +17,20 @@ static PyObject *event_object(const bh_event *event) {
 }
 
 static void run_event(void *context, const bh_event *event) {
-    if (!Py_IsInitialized()) return;
+    if (atomic_load(&interpreter_ends) || !Py_IsInitialized()) return;
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *function = context, *pair = event_object(event);
+    PyObject *function = Py_NewRef((PyObject *)context); /* it may close its own watch */
+    PyObject *pair = event_object(event);
     PyObject *result = pair ? PyObject_CallObject(function, pair) : NULL;
     if (PyErr_Occurred()) PyErr_WriteUnraisable(function);
     Py_XDECREF(result);
     Py_XDECREF(pair);
+    Py_DECREF(function);
     PyGILState_Release(state);
 }
 
-/* watch_open(device, kinds, function): an id. The function is kept until watch_release. */
+/* watch_open(device, kinds, function): an id. The device keeps the function until the watch is
+ * released or the device closed. */
 static PyObject *watch_open(PyObject *module, PyObject *args) {
     PyObject *owner, *function;
     device_object *device;
@@ -38,26 +41,36 @@ static PyObject *watch_open(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OIO", &owner, &options.kinds, &function) ||
         !takes_device(owner, &device))
         return NULL;
-    Py_INCREF(function); /* the library may call it until the watch or the device is gone */
+    if (!device->watches && !(device->watches = PyDict_New())) return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = bh_watch_open(device->handle, &options, run_event, function, &out);
     Py_END_ALLOW_THREADS
-    if (!status) return PyLong_FromUnsignedLongLong(out.id);
-    Py_DECREF(function);
-    return raise_last(status);
+    if (status) return raise_last(status);
+    PyObject *id = PyLong_FromUnsignedLongLong(out.id);
+    if (!device->watches) return id; /* another thread has closed the device */
+    if (id && !PyDict_SetItem(device->watches, id, function)) return id;
+    Py_XDECREF(id);
+    Py_BEGIN_ALLOW_THREADS(void)
+    bh_watch_release(out);
+    Py_END_ALLOW_THREADS
+    return NULL;
 }
 
-/* watch_release(id, function) */
+/* watch_release(device, id) */
 static PyObject *watch_release(PyObject *module, PyObject *args) {
-    unsigned long long id;
-    PyObject *function;
+    PyObject *owner, *id;
     bh_status status;
     (void)module;
-    if (!PyArg_ParseTuple(args, "KO", &id, &function)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!O!", &device_type, &owner, &PyLong_Type, &id)) return NULL;
+    device_object *device = (device_object *)owner;
+    bh_watch watch = {PyLong_AsUnsignedLongLong(id)};
+    if (PyErr_Occurred()) return NULL;
     Py_BEGIN_ALLOW_THREADS
-    status = bh_watch_release((bh_watch){id});
+    status = bh_watch_release(watch);
     Py_END_ALLOW_THREADS
-    if (status == BH_OK) Py_DECREF(function);
+    if (status == BH_OK && device->watches && PyDict_GetItem(device->watches, id) &&
+        PyDict_DelItem(device->watches, id))
+        return NULL;
     Py_RETURN_NONE;
 }
 

@@ -2,6 +2,29 @@
 /* The module bulkhead._core itself: types, functions and constants. */
 #include "core.h"
 
+static int takes_number(PyObject *object, uint64_t most, uint64_t *out) {
+    PyObject *number = PyNumber_Index(object);
+    if (!number) return 0;
+    *out = PyLong_AsUnsignedLongLong(number);
+    Py_DECREF(number);
+    if (!PyErr_Occurred() && *out <= most) return 1;
+    PyErr_Clear();
+    raise_refused(NULL, "pass a number that fits", "%R is not a number from 0 to %llu", object,
+                  (unsigned long long)most);
+    return 0;
+}
+
+int takes_u32(PyObject *object, void *out) {
+    uint64_t wide;
+    if (!takes_number(object, UINT32_MAX, &wide)) return 0;
+    *(uint32_t *)out = (uint32_t)wide;
+    return 1;
+}
+
+int takes_u64(PyObject *object, void *out) {
+    return takes_number(object, UINT64_MAX, out);
+}
+
 static PyObject *version(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     return PyUnicode_FromString(bh_version());
@@ -95,6 +118,8 @@ static const struct {
                  NUMBER(BH_BF16),
                  NUMBER(BH_F32),
                  NUMBER(BH_F64),
+                 NUMBER(BH_C64),
+                 NUMBER(BH_C128),
                  NUMBER(BH_BUFFER_ZERO),
                  NUMBER(BH_BUFFER_MANAGED),
                  NUMBER(BH_BUFFER_TRANSPARENT),

@@ -11,6 +11,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdatomic.h>
 
 #include "bulkhead.h"
 #include "bulkhead/cuda.h"
@@ -21,9 +22,11 @@ typedef struct device_object {
     PyObject_HEAD
     bh_device handle;
     bool open;
+    bool leaving;      /* closes with the last view */
     uint64_t close_ns; /* how long close waits for work */
     bh_ticket last;    /* the newest work on the device's own lane; zero: none yet */
     Py_ssize_t views;  /* of managed memory, which ends with the device */
+    PyObject *watches; /* {id: function}; NULL: none */
 } device_object;
 
 typedef struct buffer_object {
@@ -39,6 +42,7 @@ typedef struct buffer_object {
     Py_ssize_t *shape; /* followed by the strides */
     char *format;
     void *host;           /* where the process sees it; NULL: not known yet */
+    Py_ssize_t exports;   /* views of managed memory, which ends with the last array on it */
     bool mapped;          /* by bh_share_map */
     bh_cuda_mapping cuda; /* id 0: none */
 } buffer_object;
@@ -99,6 +103,7 @@ typedef struct lane_object {
     PyObject_HEAD
     bh_lane handle;
     device_object *device;
+    Py_ssize_t entered; /* `with` blocks of all threads and tasks: the last one releases it */
 } lane_object;
 
 extern PyTypeObject device_type, buffer_type, kernel_type, launcher_type, access_type, ticket_type,
@@ -120,6 +125,13 @@ PyObject *error_object(const bh_error *error);
 bool wait_ticket(bh_ticket ticket, uint64_t timeout_ns, bh_status *out);
 /* For what must come before a blocking transfer. Results do not matter. */
 bool wait_before_transfer(buffer_object *buffer);
+/* After a submission that must not wait: a pause without the GIL if the queue is full, longer each
+ * time. False: the call has another status, or an exception is set, and `status` is then -1. */
+bool pause_for_room(bh_status *status, long *pause_ns);
+/* Calls `submit` with `flags`: BH_SUBMIT_NO_BLOCK while the queue is full, so that Ctrl-C ends the
+ * wait; what else the library waits for is short. */
+typedef bh_status submit_fn(void *context, uint32_t flags);
+bh_status submit_with_room(submit_fn *submit, void *context);
 /* Seconds as a Python number, None for ever, in nanoseconds. */
 bool nanoseconds(PyObject *seconds, uint64_t none, uint64_t *out);
 uint64_t monotonic_ns(void);
@@ -135,6 +147,7 @@ bool current_lane(device_object *device, bh_lane *out);
 /* Notes work on a lane for wait_before_transfer. */
 void note_work(device_object *device, bh_lane lane, bh_ticket ticket);
 bool ticket_list(PyObject *tickets, bh_ticket **out, size_t *count);
+bool lane_is_open(lane_object *lane);
 extern bool lanes_used;
 extern PyObject *lane_variable;
 int lanes_init(PyObject *module);
@@ -142,8 +155,12 @@ int lanes_init(PyObject *module);
 /* ---- launching (launch.c) ---- */
 
 enum { ARGUMENTS_ON_STACK = 32 };
-bool pack_arguments(kernel_object *kernel, PyObject *const *values, Py_ssize_t count, bh_arg *out);
-bool pack_one(kernel_object *kernel, Py_ssize_t index, PyObject *value, bh_arg *out);
+/* `kept`, NULL at first, becomes a list of what the packed arguments point to: the caller drops it
+ * after the call of the library, also when packing has failed. */
+bool pack_arguments(kernel_object *kernel, PyObject *const *values, Py_ssize_t count, bh_arg *out,
+                    PyObject **kept);
+bool pack_one(kernel_object *kernel, Py_ssize_t index, PyObject *value, bh_arg *out,
+              PyObject **kept);
 typedef struct launch_extras {
     bh_launch_options options;
     bh_ticket *after;
@@ -179,7 +196,15 @@ extern PyMethodDef module_methods[], device_functions[], sequence_methods[], cal
     share_methods[], measure_methods[];
 void close_all_devices(void);
 bool takes_device(PyObject *object, device_object **out);
+/* For "O&": numbers that fit; "I" and "K" would take others modulo 2**32 and 2**64. */
+int takes_u32(PyObject *object, void *out);
+int takes_u64(PyObject *object, void *out);
 bool device_is_open(device_object *device);
+/* A view of managed memory begins and ends: neither the array nor the device may go meanwhile. */
+void view_begins(buffer_object *buffer);
+void view_ends(buffer_object *buffer);
+/* The interpreter is ending: threads of the library call Python no more. */
+extern atomic_bool interpreter_ends;
 
 extern PyMethodDef launch_functions[];
 

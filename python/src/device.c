@@ -6,30 +6,60 @@
 
 /* Devices that are open, so that none is when the interpreter ends: their threads call Python. */
 enum { OPEN_MOST = 1024 };
-static bh_device open_devices[OPEN_MOST];
+static struct {
+    bh_device handle;
+    device_object *object; /* NULL: it is gone, and its close was refused */
+} open_devices[OPEN_MOST];
+atomic_bool interpreter_ends;
 
-static void remember(bh_device device) {
+static void remember(device_object *device) {
     for (int i = 0; i < OPEN_MOST; i++) {
-        if (open_devices[i].id) continue;
-        open_devices[i] = device;
+        if (open_devices[i].handle.id) continue;
+        open_devices[i].handle = device->handle, open_devices[i].object = device;
         return;
     }
 }
 
-static void forget(bh_device device) {
-    for (int i = 0; i < OPEN_MOST; i++)
-        if (open_devices[i].id == device.id) open_devices[i].id = 0;
+/* The device was closed, or only its object is gone. */
+static void forget(bh_device device, bool closed) {
+    for (int i = 0; i < OPEN_MOST; i++) {
+        if (open_devices[i].handle.id != device.id) continue;
+        open_devices[i].object = NULL;
+        if (closed) open_devices[i].handle.id = 0;
+    }
 }
 
+/* A device with views stays: their memory ends with it, and code that still runs may look at it. */
 void close_all_devices(void) {
     for (int i = 0; i < OPEN_MOST; i++) {
-        bh_device device = open_devices[i];
-        if (!device.id) continue;
-        open_devices[i].id = 0;
+        bh_device device = open_devices[i].handle;
+        device_object *object = open_devices[i].object;
+        if (!device.id || (object && object->views)) continue;
+        open_devices[i].handle.id = 0;
+        if (object) object->open = false;
         Py_BEGIN_ALLOW_THREADS
         bh_device_close(device);
         Py_END_ALLOW_THREADS
     }
+    atomic_store(&interpreter_ends, true);
+}
+
+void view_begins(buffer_object *buffer) {
+    buffer->exports++;
+    buffer->device->views++;
+}
+
+/* The device that could not be closed because of its views closes with the last one. */
+void view_ends(buffer_object *buffer) {
+    device_object *device = buffer->device;
+    PyObject *kind, *value, *trace;
+    buffer->exports--;
+    if (--device->views || !device->leaving || !device->open) return;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *done = PyObject_CallMethod((PyObject *)device, "_close", "O", Py_False);
+    if (!done) PyErr_WriteUnraisable((PyObject *)device);
+    Py_XDECREF(done);
+    PyErr_Restore(kind, value, trace);
 }
 
 bool device_is_open(device_object *device) {
@@ -69,21 +99,19 @@ static int device_init(PyObject *object, PyObject *args, PyObject *kwargs) {
                             NULL};
     device_object *self = (device_object *)object;
     bh_device_options o = BH_INIT(o);
-    unsigned long long window = 0, deadline = 0, wait = 0, spin = 0, close = 0, memory = 0,
-                       stuck = 0, print = 0;
+    uint64_t close = 0;
     if (self->open) {
         PyErr_SetString(PyExc_TypeError, "the device is open already");
         return -1;
     }
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "z|IzKIIKKKKKIIKzIIK:Device", names, &o.device,
-                                     &o.flags, &o.worker_dir, &window, &o.restart_limit,
-                                     &o.quarantine_after, &deadline, &wait, &spin, &close, &memory,
-                                     &o.queue_length, &o.standbys, &stuck, &o.report_dir,
-                                     &o.sandbox, &o.executor, &print))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "z|O&zO&O&O&O&O&O&O&O&O&O&O&zO&O&O&:Device", names, &o.device, takes_u32,
+            &o.flags, &o.worker_dir, takes_u64, &o.restart_window_ns, takes_u32, &o.restart_limit,
+            takes_u32, &o.quarantine_after, takes_u64, &o.deadline_ns, takes_u64, &o.wait_spin_ns,
+            takes_u64, &o.worker_spin_ns, takes_u64, &close, takes_u64, &o.memory_limit, takes_u32,
+            &o.queue_length, takes_u32, &o.standbys, takes_u64, &o.stuck_timeout_ns, &o.report_dir,
+            takes_u32, &o.sandbox, takes_u32, &o.executor, takes_u64, &o.print_limit))
         return -1;
-    o.restart_window_ns = window, o.deadline_ns = deadline, o.wait_spin_ns = wait;
-    o.worker_spin_ns = spin, o.memory_limit = memory, o.stuck_timeout_ns = stuck;
-    o.print_limit = print;
     /* close() itself waits for the work, where a signal can end the wait. */
     self->close_ns = close ? close : 10000000000u;
     o.close_timeout_ns = 100000000;
@@ -96,7 +124,7 @@ static int device_init(PyObject *object, PyObject *args, PyObject *kwargs) {
         return -1;
     }
     self->open = true;
-    remember(self->handle);
+    remember(self);
     return 0;
 }
 
@@ -104,45 +132,71 @@ static bh_status sync_poll(void *context, uint64_t timeout_ns) {
     return bh_device_sync(((device_object *)context)->handle, timeout_ns);
 }
 
+static bool refuse_views(device_object *self) {
+    if (!self->views) return false;
+    PyErr_Format(PyExc_BufferError,
+                 "the device cannot be closed while %zd views of its managed memory exist (NumPy "
+                 "arrays, memoryviews). Fix: delete them, or copy what is needed later with "
+                 ".copy()",
+                 self->views);
+    return true;
+}
+
 /* close(wait): with wait False running work is cancelled soon. */
 static PyObject *device_close(PyObject *object, PyObject *wait) {
     device_object *self = (device_object *)object;
     bh_status status = BH_OK;
     if (!self->open) Py_RETURN_NONE;
-    if (self->views)
-        return PyErr_Format(PyExc_BufferError,
-                            "the device cannot be closed while %zd views of its managed memory "
-                            "exist (NumPy arrays, memoryviews). Fix: delete them, or copy what is "
-                            "needed later with .copy()",
-                            self->views);
+    if (refuse_views(self)) return NULL;
     int patient = PyObject_IsTrue(wait);
     if (patient < 0) return NULL;
     if (patient && !wait_polling(sync_poll, self, self->close_ns, &status)) return NULL;
-    if (!self->open) Py_RETURN_NONE; /* another thread was faster */
+    if (!self->open) Py_RETURN_NONE;     /* another thread was faster */
+    if (refuse_views(self)) return NULL; /* another thread made one during the wait */
     bh_device handle = self->handle;
+    self->open = false; /* no views begin while the memory goes */
     Py_BEGIN_ALLOW_THREADS
     status = bh_device_close(handle);
     Py_END_ALLOW_THREADS
     bh_health health = BH_INIT(health);
-    if (status && status != BH_E_STOPPED && bh_device_get_health(handle, &health) == BH_OK)
-        return raise_last(status); /* refused: in a callback */
-    self->open = false;
-    forget(handle);
+    if (status && status != BH_E_STOPPED) {
+        bh_error error; /* before another call takes its place */
+        bh_last_error(&error);
+        error.status = status;
+        if (bh_device_get_health(handle, &health) == BH_OK) { /* refused: in a callback */
+            self->open = true;
+            return raise_error(&error);
+        }
+    }
+    forget(handle, true);
+    Py_CLEAR(self->watches);
+    Py_RETURN_NONE;
+}
+
+/* _leave(): closes with the last view. */
+static PyObject *device_leave(PyObject *object, PyObject *unused) {
+    device_object *self = (device_object *)object;
+    (void)unused;
+    self->leaving = true;
     Py_RETURN_NONE;
 }
 
 static void device_dealloc(PyObject *object) {
     device_object *self = (device_object *)object;
     PyTypeObject *type = Py_TYPE(object);
+    bh_status status = BH_OK;
     if (self->open) {
         bh_device handle = self->handle;
-        bh_status status;
+        forget(handle, false);
         Py_BEGIN_ALLOW_THREADS
         status = bh_device_close(handle);
         Py_END_ALLOW_THREADS
-        /* In a callback it is refused. The device is closed when the interpreter ends. */
-        if (status == BH_OK || status == BH_E_STOPPED) forget(handle);
+        /* In a callback it is refused. The device is closed when the interpreter ends, and its
+         * watches, which are called until then, stay. */
+        if (status == BH_E_STOPPED) status = BH_OK;
+        if (status == BH_OK) forget(handle, true);
     }
+    if (status == BH_OK) Py_CLEAR(self->watches);
     type->tp_free(object);
 }
 
@@ -304,8 +358,9 @@ static PyObject *device_trim(PyObject *object, PyObject *keep) {
 static PyObject *device_set_limit(PyObject *object, PyObject *args) {
     device_object *self = (device_object *)object;
     const char *tag;
-    unsigned long long bytes;
-    if (!PyArg_ParseTuple(args, "zK", &tag, &bytes) || !device_is_open(self)) return NULL;
+    uint64_t bytes;
+    if (!PyArg_ParseTuple(args, "zO&", &tag, takes_u64, &bytes) || !device_is_open(self))
+        return NULL;
     bh_status status = bh_memory_set_limit(self->handle, tag, bytes);
     if (status) return raise_last(status);
     Py_RETURN_NONE;
@@ -321,6 +376,7 @@ static PyObject *device_get_handle(PyObject *object, void *unused) {
 }
 
 static PyMethodDef methods[] = {{"_close", device_close, METH_O, NULL},
+                                {"_leave", device_leave, METH_NOARGS, NULL},
                                 {"_sync", device_sync, METH_O, NULL},
                                 {"_info", device_info, METH_NOARGS, NULL},
                                 {"_limits", device_limits, METH_NOARGS, NULL},

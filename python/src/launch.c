@@ -56,6 +56,14 @@ static bool pack_integer(kernel_object *kernel, Py_ssize_t index, PyObject *valu
     return true;
 }
 
+static int pack_half(double number, unsigned char *out) {
+#if PY_VERSION_HEX >= 0x030b0000
+    return PyFloat_Pack2(number, (char *)out, 1);
+#else
+    return _PyFloat_Pack2(number, out, 1);
+#endif
+}
+
 static bool pack_float(kernel_object *kernel, Py_ssize_t index, PyObject *value, bh_arg *out) {
     const parameter *slot = &kernel->parameters[index];
     double number = PyFloat_CheckExact(value) ? PyFloat_AS_DOUBLE(value) : PyFloat_AsDouble(value);
@@ -73,7 +81,7 @@ static bool pack_float(kernel_object *kernel, Py_ssize_t index, PyObject *value,
         bits.wide = number;
     else if (slot->bytes == 4)
         bits.narrow = (float)number;
-    else if (PyFloat_Pack2(number, (char *)bits.half, 1)) {
+    else if (pack_half(number, bits.half)) {
         PyErr_Clear();
         return refuse_range(kernel, index, value);
     }
@@ -83,6 +91,11 @@ static bool pack_float(kernel_object *kernel, Py_ssize_t index, PyObject *value,
     return true;
 }
 
+/* A kernel may take complex numbers as pairs, float2, or as numbers one after the other. */
+static bh_type real_type(bh_type type) {
+    return type == BH_C64 ? BH_F32 : type == BH_C128 ? BH_F64 : type;
+}
+
 static bool pack_buffer(kernel_object *kernel, Py_ssize_t index, buffer_object *buffer,
                         uint16_t access, bh_arg *out) {
     const parameter *slot = &kernel->parameters[index];
@@ -90,7 +103,7 @@ static bool pack_buffer(kernel_object *kernel, Py_ssize_t index, buffer_object *
         !(slot->form == FORM_ANY && slot->bytes == 8))
         return refuse_type(kernel, index, (PyObject *)buffer,
                            "pass a number, or declare the parameter as a pointer");
-    if (slot->element && slot->element != buffer->type) {
+    if (slot->element && real_type(slot->element) != real_type(buffer->type)) {
         raise_refused(kernel->name,
                       "convert the array, or reinterpret its bytes with array.view(dtype)",
                       "argument %zd of kernel \"%U\" is `%U`, elements of %s, and got an array of "
@@ -122,8 +135,19 @@ static const char *fix_for(PyObject *value) {
     return "pass an array of the device: dev.array(x), dev.empty(shape, dtype)";
 }
 
+/* The bytes of a view that ends before the launch: a copy in `kept`. */
+static bool keep_bytes(const Py_buffer *view, bh_arg *out, PyObject **kept) {
+    PyObject *copy = PyBytes_FromStringAndSize(view->buf, view->len);
+    if (copy && !*kept) *kept = PyList_New(0);
+    bool good = copy && *kept && !PyList_Append(*kept, copy);
+    if (good) *out = bh_arg_data(PyBytes_AS_STRING(copy), (size_t)view->len);
+    Py_XDECREF(copy);
+    return good;
+}
+
 /* A struct, a half, a complex number: what gives its bytes. */
-static bool pack_bytes(kernel_object *kernel, Py_ssize_t index, PyObject *value, bh_arg *out) {
+static bool pack_bytes(kernel_object *kernel, Py_ssize_t index, PyObject *value, bh_arg *out,
+                       PyObject **kept) {
     const parameter *slot = &kernel->parameters[index];
     Py_buffer view;
     if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)) {
@@ -138,13 +162,16 @@ static bool pack_bytes(kernel_object *kernel, Py_ssize_t index, PyObject *value,
                       index, kernel->name, label_of(kernel, index), slot->bytes, view.len);
     else if (view.len <= 16)
         *out = bh_arg_value(view.buf, (size_t)view.len);
-    else
+    else if (PyBytes_CheckExact(value))
         *out = bh_arg_data(view.buf, (size_t)view.len); /* the caller holds the object */
+    else
+        fits = keep_bytes(&view, out, kept);
     PyBuffer_Release(&view);
     return fits;
 }
 
-bool pack_one(kernel_object *kernel, Py_ssize_t index, PyObject *value, bh_arg *out) {
+bool pack_one(kernel_object *kernel, Py_ssize_t index, PyObject *value, bh_arg *out,
+              PyObject **kept) {
     const parameter *slot = &kernel->parameters[index];
     /* The usual kinds first: a check for a derived type walks through its bases. */
     if (PyLong_CheckExact(value)) {
@@ -184,7 +211,7 @@ bool pack_one(kernel_object *kernel, Py_ssize_t index, PyObject *value, bh_arg *
         if (!PyIndex_Check(value)) return refuse_type(kernel, index, value, fix_for(value));
         return pack_integer(kernel, index, value, out);
     case FORM_STRUCT:
-        return pack_bytes(kernel, index, value, out);
+        return pack_bytes(kernel, index, value, out, kept);
     default:
         if (PyFloat_CheckExact(value) && (slot->bytes == 4 || slot->bytes == 8))
             return pack_float(kernel, index, value, out);
@@ -193,7 +220,7 @@ bool pack_one(kernel_object *kernel, Py_ssize_t index, PyObject *value, bh_arg *
             *out = bh_arg_null();
             return true;
         }
-        return pack_bytes(kernel, index, value, out);
+        return pack_bytes(kernel, index, value, out, kept);
     }
 }
 
@@ -226,11 +253,12 @@ static void declare_counts(kernel_object *kernel, bh_arg *args) {
     }
 }
 
-bool pack_arguments(kernel_object *kernel, PyObject *const *values, Py_ssize_t count, bh_arg *out) {
+bool pack_arguments(kernel_object *kernel, PyObject *const *values, Py_ssize_t count, bh_arg *out,
+                    PyObject **kept) {
     bool counts = false;
     if (count != (Py_ssize_t)kernel->count) return refuse_count(kernel, count);
     for (Py_ssize_t i = 0; i < count; i++) {
-        if (!pack_one(kernel, i, values[i], &out[i])) return false;
+        if (!pack_one(kernel, i, values[i], &out[i], kept)) return false;
         counts |= kernel->parameters[i].count_at >= 0;
     }
     if (counts) declare_counts(kernel, out);
@@ -290,6 +318,10 @@ static bool parse_option(device_object *device, PyObject *name, PyObject *value,
     if (!PyUnicode_CompareWithASCIIString(name, "priority")) {
         long priority = PyLong_AsLong(value);
         if (priority == -1 && PyErr_Occurred()) return false;
+        if (priority != (int32_t)priority) {
+            raise_refused(NULL, "use the numbers of dev.limits()", "%ld is no priority", priority);
+            return false;
+        }
         o->priority = (int32_t)priority, o->flags |= BH_LAUNCH_PRIORITY;
         return true;
     }
@@ -299,7 +331,7 @@ static bool parse_option(device_object *device, PyObject *name, PyObject *value,
             return false;
         }
         o->lane = ((lane_object *)value)->handle;
-        return true;
+        return lane_is_open((lane_object *)value);
     }
     (void)device;
     PyErr_Format(
@@ -382,19 +414,11 @@ bool parse_shape(PyObject *key, bh_shape *out) {
 /* The queue is full: wait for room without the GIL, so that Ctrl-C and other threads go on. */
 static bh_status wait_for_room(kernel_object *kernel, bh_shape shape, bh_args args,
                                launch_extras *extras, bh_ticket *ticket) {
-    struct timespec pause = {0, 20000};
-    for (;;) {
-        bh_status status = bh_launch(kernel->handle, shape, args, &extras->options, ticket);
-        if (status != BH_E_BUSY) return status;
-        bh_error error;
-        bh_last_error(&error);
-        if (error.reason != BH_REASON_QUEUE_FULL) return status;
-        Py_BEGIN_ALLOW_THREADS
-        nanosleep(&pause, NULL);
-        Py_END_ALLOW_THREADS
-        if (pause.tv_nsec < 1000000) pause.tv_nsec *= 2;
-        if (PyErr_CheckSignals()) return -1;
-    }
+    long pause_ns = 0;
+    bh_status status = BH_E_BUSY;
+    while (pause_for_room(&status, &pause_ns))
+        status = bh_launch(kernel->handle, shape, args, &extras->options, ticket);
+    return status;
 }
 
 static PyObject *launch(launcher_object *self, bh_arg *args, PyObject *const *values,
@@ -402,9 +426,12 @@ static PyObject *launch(launcher_object *self, bh_arg *args, PyObject *const *va
     kernel_object *kernel = self->kernel;
     launch_extras extras;
     bh_ticket ticket;
-    PyObject *result = NULL;
+    PyObject *result = NULL, *kept = NULL;
     if (!device_is_open(kernel->device)) return NULL;
-    if (!pack_arguments(kernel, values, count, args)) return NULL;
+    if (!pack_arguments(kernel, values, count, args, &kept)) {
+        Py_XDECREF(kept);
+        return NULL;
+    }
     if (parse_options(kernel->device, names, values + count, &extras)) {
         bh_args list = {args, (size_t)count};
         extras.options.flags |= BH_SUBMIT_NO_BLOCK;
@@ -418,6 +445,7 @@ static PyObject *launch(launcher_object *self, bh_arg *args, PyObject *const *va
             raise_last(status);
     }
     free_options(&extras);
+    Py_XDECREF(kept);
     return result;
 }
 
@@ -462,8 +490,8 @@ static PyObject *launcher_preflight(PyObject *object, PyObject *args) {
     bh_arg *packed = PyMem_Calloc((size_t)count + 1, sizeof *packed);
     if (!packed) return PyErr_NoMemory();
     bh_args list = {packed, (size_t)count};
-    PyObject *result = NULL;
-    if (!count || pack_arguments(self->kernel, &PyTuple_GET_ITEM(args, 0), count, packed)) {
+    PyObject *result = NULL, *kept = NULL;
+    if (!count || pack_arguments(self->kernel, &PyTuple_GET_ITEM(args, 0), count, packed, &kept)) {
         bh_status status;
         Py_BEGIN_ALLOW_THREADS
         status = bh_launch_preflight(self->kernel->handle, self->shape, count ? &list : NULL, NULL,
@@ -471,6 +499,7 @@ static PyObject *launcher_preflight(PyObject *object, PyObject *args) {
         Py_END_ALLOW_THREADS
         result = status ? raise_last(status) : struct_dict(&layout_preflight, &answer);
     }
+    Py_XDECREF(kept);
     PyMem_Free(packed);
     return result;
 }

@@ -7,7 +7,7 @@
  * waited for before the next. */
 static PyObject *measure(PyObject *module, PyObject *args) {
     launcher_object *launcher;
-    PyObject *values;
+    PyObject *values, *kept = NULL;
     unsigned rounds;
     int wait;
     bh_arg packed[ARGUMENTS_ON_STACK];
@@ -16,10 +16,13 @@ static PyObject *measure(PyObject *module, PyObject *args) {
     (void)module;
     if (!PyArg_ParseTuple(args, "O!O!Ip", &launcher_type, &launcher, &PyTuple_Type, &values,
                           &rounds, &wait) ||
-        launcher->kernel->count > ARGUMENTS_ON_STACK ||
-        !pack_arguments(launcher->kernel, &PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values),
-                        packed))
+        launcher->kernel->count > ARGUMENTS_ON_STACK)
         return NULL;
+    if (!pack_arguments(launcher->kernel, &PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values),
+                        packed, &kept)) {
+        Py_XDECREF(kept);
+        return NULL;
+    }
     bh_args list = {packed, launcher->kernel->count};
     uint64_t spent = monotonic_ns();
     Py_BEGIN_ALLOW_THREADS
@@ -30,6 +33,7 @@ static PyObject *measure(PyObject *module, PyObject *args) {
     spent = monotonic_ns() - spent;
     if (!status && rounds) status = bh_wait(ticket, BH_FOREVER);
     Py_END_ALLOW_THREADS
+    Py_XDECREF(kept);
     if (status) return raise_last(status);
     return PyFloat_FromDouble((double)spent / (rounds ? rounds : 1));
 }

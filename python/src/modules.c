@@ -102,15 +102,13 @@ static PyObject *module_compile(PyObject *module, PyObject *args) {
     device_object *device = NULL;
     const char *source;
     bh_compile_options o = BH_INIT(o);
-    unsigned long long timeout;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OsIIIzzIIOOOOOOKz", &owner, &source, &o.flags, &o.compiler,
-                          &o.output, &o.arch, &o.name, &o.standard, &o.max_registers, &lists[0],
-                          &lists[1], &lists[2], &lists[3], &lists[4], &lists[5], &timeout,
-                          &o.cache_dir) ||
+    if (!PyArg_ParseTuple(args, "OsIIIzzO&O&OOOOOOO&z", &owner, &source, &o.flags, &o.compiler,
+                          &o.output, &o.arch, &o.name, takes_u32, &o.standard, takes_u32,
+                          &o.max_registers, &lists[0], &lists[1], &lists[2], &lists[3], &lists[4],
+                          &lists[5], takes_u64, &o.timeout_ns, &o.cache_dir) ||
         !takes_device(owner, &device))
         return NULL;
-    o.timeout_ns = timeout;
     const char **all[6] = {NULL};
     size_t counts[6];
     bool good = true;
@@ -310,12 +308,13 @@ static PyObject *global_size(PyObject *module, PyObject *args) {
 }
 
 static PyObject *global_write(PyObject *module, PyObject *args) {
-    unsigned long long id, offset;
+    unsigned long long id;
+    uint64_t offset;
     const char *name;
     Py_buffer source;
     bh_status status;
     (void)module;
-    if (!PyArg_ParseTuple(args, "KsKy*", &id, &name, &offset, &source)) return NULL;
+    if (!PyArg_ParseTuple(args, "KsO&y*", &id, &name, takes_u64, &offset, &source)) return NULL;
     Py_BEGIN_ALLOW_THREADS
     status =
         bh_module_global_write((bh_module){id}, name, offset, source.buf, (uint64_t)source.len);
@@ -325,12 +324,13 @@ static PyObject *global_write(PyObject *module, PyObject *args) {
 }
 
 static PyObject *global_read(PyObject *module, PyObject *args) {
-    unsigned long long id, offset;
+    unsigned long long id;
+    uint64_t offset;
     const char *name;
     Py_buffer target;
     bh_status status;
     (void)module;
-    if (!PyArg_ParseTuple(args, "KsKw*", &id, &name, &offset, &target)) return NULL;
+    if (!PyArg_ParseTuple(args, "KsO&w*", &id, &name, takes_u64, &offset, &target)) return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = bh_module_global_read((bh_module){id}, name, offset, target.buf, (uint64_t)target.len);
     Py_END_ALLOW_THREADS

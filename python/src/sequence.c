@@ -4,13 +4,16 @@
 
 #include "core.h"
 
-/* The arguments of a launcher from a tuple, packed; freed by PyMem_Free. */
-static bh_arg *packed_tuple(launcher_object *launcher, PyObject *values) {
+/* The arguments of a launcher from a tuple, packed; freed by PyMem_Free, and then `kept`. */
+static bh_arg *packed_tuple(launcher_object *launcher, PyObject *values, PyObject **kept) {
     Py_ssize_t count = PyTuple_GET_SIZE(values);
     bh_arg *args = PyMem_Calloc((size_t)count + 1, sizeof *args);
     if (!args) return (bh_arg *)PyErr_NoMemory();
-    if (pack_arguments(launcher->kernel, &PyTuple_GET_ITEM(values, 0), count, args)) return args;
+    *kept = NULL;
+    if (pack_arguments(launcher->kernel, &PyTuple_GET_ITEM(values, 0), count, args, kept))
+        return args;
     PyMem_Free(args);
+    Py_XDECREF(*kept);
     return NULL;
 }
 
@@ -36,7 +39,7 @@ static bool options_of(launcher_object *launcher, PyObject *keywords, launch_ext
 /* prepare(launcher, arguments, options) */
 static PyObject *prepare(PyObject *module, PyObject *args) {
     launcher_object *launcher;
-    PyObject *values, *keywords;
+    PyObject *values, *keywords, *kept;
     launch_extras extras;
     bh_prepared out = {0};
     bh_status status = BH_OK;
@@ -44,7 +47,7 @@ static PyObject *prepare(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!O!O!", &launcher_type, &launcher, &PyTuple_Type, &values,
                           &PyDict_Type, &keywords))
         return NULL;
-    bh_arg *packed = packed_tuple(launcher, values);
+    bh_arg *packed = packed_tuple(launcher, values, &kept);
     if (!packed) return NULL;
     bool good = options_of(launcher, keywords, &extras);
     if (good) {
@@ -54,44 +57,54 @@ static PyObject *prepare(PyObject *module, PyObject *args) {
     }
     free_options(&extras);
     PyMem_Free(packed);
+    Py_XDECREF(kept);
     if (!good) return NULL;
     return status ? raise_last(status) : PyLong_FromUnsignedLongLong(out.id);
+}
+
+static bool pack_changes(kernel_object *kernel, PyObject *changes, bh_change *list, size_t *count,
+                         PyObject **kept) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(changes, &at, &key, &value)) {
+        unsigned long index = PyLong_AsUnsignedLong(key);
+        if (PyErr_Occurred()) return false;
+        if (index >= kernel->count || *count == ARGUMENTS_ON_STACK) {
+            raise_refused(kernel->name, "count arguments from 0",
+                          "kernel \"%U\" has %u arguments, and number %lu was changed",
+                          kernel->name, kernel->count, index);
+            return false;
+        }
+        list[*count] = (bh_change){.index = (uint32_t)index};
+        if (!pack_one(kernel, (Py_ssize_t)index, value, &list[(*count)++].arg, kept)) return false;
+    }
+    return true;
 }
 
 /* prepared_launch(id, launcher, {index: value}): changed arguments stay. */
 static PyObject *prepared_launch(PyObject *module, PyObject *args) {
     launcher_object *launcher;
-    PyObject *changes, *key, *value;
+    PyObject *changes, *kept = NULL;
     unsigned long long id;
     bh_change list[ARGUMENTS_ON_STACK];
     size_t count = 0;
-    Py_ssize_t at = 0;
     (void)module;
     if (!PyArg_ParseTuple(args, "KO!O", &id, &launcher_type, &launcher, &changes)) return NULL;
-    while (changes != Py_None && PyDict_Next(changes, &at, &key, &value)) {
-        unsigned long index = PyLong_AsUnsignedLong(key);
-        if (PyErr_Occurred()) return NULL;
-        if (index >= launcher->kernel->count || count == ARGUMENTS_ON_STACK)
-            return raise_refused(launcher->kernel->name, "count arguments from 0",
-                                 "kernel \"%U\" has %u arguments, and number %lu was changed",
-                                 launcher->kernel->name, launcher->kernel->count, index);
-        list[count] = (bh_change){.index = (uint32_t)index};
-        if (!pack_one(launcher->kernel, (Py_ssize_t)index, value, &list[count++].arg)) return NULL;
+    if (changes != Py_None && !PyDict_Check(changes))
+        return PyErr_Format(PyExc_TypeError, "changes are a dict {argument: value}, not %R",
+                            changes);
+    if (changes != Py_None && !pack_changes(launcher->kernel, changes, list, &count, &kept)) {
+        Py_XDECREF(kept);
+        return NULL;
     }
     device_object *device = launcher->kernel->device;
-    struct timespec pause = {0, 50000};
     bh_ticket ticket;
-    for (;;) {
-        bh_error error;
-        bh_status status = bh_prepared_launch((bh_prepared){id}, list, count, &ticket);
-        if (status == BH_OK) break;
-        if (status != BH_E_BUSY || (bh_last_error(&error), error.reason != BH_REASON_QUEUE_FULL))
-            return raise_last(status);
-        Py_BEGIN_ALLOW_THREADS
-        nanosleep(&pause, NULL);
-        Py_END_ALLOW_THREADS
-        if (PyErr_CheckSignals()) return NULL;
-    }
+    bh_status status;
+    long pause_ns = 0;
+    do status = bh_prepared_launch((bh_prepared){id}, list, count, &ticket);
+    while (pause_for_room(&status, &pause_ns));
+    Py_XDECREF(kept);
+    if (status) return status > 0 ? raise_last(status) : NULL;
     device->last = ticket; /* of whichever lane: only waited for */
     return ticket_new(device, ticket);
 }
@@ -122,7 +135,7 @@ static PyObject *sequence_begin(PyObject *module, PyObject *args) {
 static PyObject *sequence_launch(PyObject *module, PyObject *args) {
     unsigned long long id;
     launcher_object *launcher;
-    PyObject *values, *keywords;
+    PyObject *values, *keywords, *kept;
     launch_extras extras;
     uint32_t step = 0;
     bh_status status = BH_OK;
@@ -130,7 +143,7 @@ static PyObject *sequence_launch(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "KO!O!O!", &id, &launcher_type, &launcher, &PyTuple_Type, &values,
                           &PyDict_Type, &keywords))
         return NULL;
-    bh_arg *packed = packed_tuple(launcher, values);
+    bh_arg *packed = packed_tuple(launcher, values, &kept);
     if (!packed) return NULL;
     bool good = options_of(launcher, keywords, &extras);
     if (good) {
@@ -141,6 +154,7 @@ static PyObject *sequence_launch(PyObject *module, PyObject *args) {
     }
     free_options(&extras);
     PyMem_Free(packed);
+    Py_XDECREF(kept);
     if (!good) return NULL;
     return status ? raise_last(status) : PyLong_FromUnsignedLong(step);
 }
@@ -202,24 +216,42 @@ static PyObject *sequence_bind(PyObject *module, PyObject *args) {
 /* sequence_set(sequence, step, launcher, argument, value) */
 static PyObject *sequence_set(PyObject *module, PyObject *args) {
     unsigned long long id;
-    unsigned step, argument;
+    uint32_t step, argument;
     launcher_object *launcher;
-    PyObject *value;
+    PyObject *value, *kept = NULL;
     bh_arg arg;
     (void)module;
-    if (!PyArg_ParseTuple(args, "KIO!IO", &id, &step, &launcher_type, &launcher, &argument, &value))
+    if (!PyArg_ParseTuple(args, "KO&O!O&O", &id, takes_u32, &step, &launcher_type, &launcher,
+                          takes_u32, &argument, &value))
         return NULL;
     if (argument >= launcher->kernel->count)
         return raise_refused(launcher->kernel->name, "count arguments from 0",
                              "kernel \"%U\" has %u arguments, and number %u was set",
                              launcher->kernel->name, launcher->kernel->count, argument);
-    if (!pack_one(launcher->kernel, argument, value, &arg)) return NULL;
+    if (!pack_one(launcher->kernel, argument, value, &arg, &kept)) {
+        Py_XDECREF(kept);
+        return NULL;
+    }
     bh_status status;
     Py_BEGIN_ALLOW_THREADS
     status = bh_sequence_set((bh_sequence){id}, step, argument, arg);
     Py_END_ALLOW_THREADS
+    Py_XDECREF(kept);
     if (status) return raise_last(status);
     Py_RETURN_NONE;
+}
+
+typedef struct replay {
+    bh_sequence sequence;
+    bh_submit_options options;
+    bh_ticket *ticket;
+} replay;
+
+static bh_status replay_once(void *context, uint32_t flags) {
+    const replay *self = context;
+    bh_submit_options options = self->options;
+    options.flags |= flags;
+    return bh_sequence_submit(self->sequence, &options, self->ticket);
 }
 
 /* sequence_submit(sequence, device, repeat, deadline, idempotent, after) */
@@ -231,19 +263,17 @@ static PyObject *sequence_submit(PyObject *module, PyObject *args) {
     bh_submit_options options = BH_INIT(options);
     bh_ticket *after = NULL, ticket;
     (void)module;
-    if (!PyArg_ParseTuple(args, "KOIOpO", &id, &owner, &options.repeat, &deadline, &idempotent,
-                          &tickets) ||
+    if (!PyArg_ParseTuple(args, "KOO&OpO", &id, &owner, takes_u32, &options.repeat, &deadline,
+                          &idempotent, &tickets) ||
         !takes_device(owner, &device) || !nanoseconds(deadline, 0, &options.deadline_ns) ||
         !current_lane(device, &options.lane) || !ticket_list(tickets, &after, &options.after_count))
         return NULL;
     options.after = after;
     if (idempotent) options.flags |= BH_SUBMIT_IDEMPOTENT;
-    bh_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_sequence_submit((bh_sequence){id}, &options, &ticket);
-    Py_END_ALLOW_THREADS
+    replay self = {{id}, options, &ticket};
+    bh_status status = submit_with_room(replay_once, &self);
     PyMem_Free(after);
-    if (status) return raise_last(status);
+    if (status) return status > 0 ? raise_last(status) : NULL;
     note_work(device, options.lane, ticket);
     return ticket_new(device, ticket);
 }

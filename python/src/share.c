@@ -68,12 +68,12 @@ static int map_get(PyObject *object, Py_buffer *view, int flags) {
     if (PyBuffer_FillInfo(view, object, self->pointer, (Py_ssize_t)self->bytes, !self->writable,
                           flags))
         return -1;
-    self->buffer->device->views++;
+    view_begins(self->buffer);
     return 0;
 }
 static void map_put(PyObject *object, Py_buffer *view) {
     (void)view;
-    ((map_object *)object)->buffer->device->views--;
+    view_ends(((map_object *)object)->buffer);
 }
 
 static PyMethodDef map_methods[] = {{"end", map_end, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
@@ -87,21 +87,35 @@ PyTypeObject map_type = {
     .tp_as_buffer = &map_procs,
 };
 
+typedef struct prefetch {
+    buffer_object *buffer;
+    uint32_t where;
+    bh_lane lane;
+    bh_ticket *ticket;
+} prefetch;
+
+static bh_status prefetch_once(void *context, uint32_t flags) {
+    const prefetch *self = context;
+    bh_submit_options options = BH_INIT(options);
+    options.lane = self->lane, options.flags = flags;
+    return bh_managed_prefetch(self->buffer->handle, 0, self->buffer->bytes, self->where, &options,
+                               self->ticket);
+}
+
 /* managed_prefetch(buffer, where) */
 static PyObject *managed_prefetch(PyObject *module, PyObject *args) {
     buffer_object *buffer;
     unsigned where;
     bh_submit_options options = BH_INIT(options);
     bh_ticket ticket;
-    bh_status status;
     (void)module;
     if (!PyArg_ParseTuple(args, "O!I", &buffer_type, &buffer, &where) ||
         !current_lane(buffer->device, &options.lane))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = bh_managed_prefetch(buffer->handle, 0, buffer->bytes, where, &options, &ticket);
-    Py_END_ALLOW_THREADS
-    return status ? raise_last(status) : ticket_new(buffer->device, ticket);
+    prefetch self = {buffer, where, options.lane, &ticket};
+    bh_status status = submit_with_room(prefetch_once, &self);
+    if (status) return status > 0 ? raise_last(status) : NULL;
+    return ticket_new(buffer->device, ticket);
 }
 
 /* ---- DLPack ---- */
@@ -125,28 +139,20 @@ static bool shape_of(PyObject *tuple, int64_t *shape) {
     return !PyErr_Occurred();
 }
 
-/* The library exported `parts` numbers for each element; the array has one element of them. */
-static void join_parts(bh_dl_tensor *tensor, unsigned parts) {
-    if (parts == 1) return;
-    tensor->ndim--;
-    for (int32_t i = 0; tensor->strides && i < tensor->ndim; i++) tensor->strides[i] /= parts;
-}
-
-/* dlpack_export(buffer, shape, parts, versioned, type code, bits): as the array has them. */
+/* dlpack_export(buffer, shape, versioned, type code, bits): as the array has them. */
 static PyObject *dlpack_export(PyObject *module, PyObject *args) {
     buffer_object *buffer;
     PyObject *tuple;
     int versioned;
-    unsigned code, bits, parts;
-    int64_t shape[65];
+    unsigned code, bits;
+    int64_t shape[64];
     bh_status status;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!IpII", &buffer_type, &buffer, &PyTuple_Type, &tuple, &parts,
-                          &versioned, &code, &bits))
+    if (!PyArg_ParseTuple(args, "O!O!pII", &buffer_type, &buffer, &PyTuple_Type, &tuple, &versioned,
+                          &code, &bits))
         return NULL;
     Py_ssize_t ndim = PyTuple_GET_SIZE(tuple);
     if (ndim > 64 || !shape_of(tuple, shape)) return NULL;
-    if (parts > 1) shape[ndim++] = parts;
     if (!wait_before_transfer(buffer)) return NULL;
     bh_dl_managed *plain = NULL;
     bh_dl_versioned *whole = NULL;
@@ -157,7 +163,6 @@ static PyObject *dlpack_export(PyObject *module, PyObject *args) {
     if (status) return raise_cuda(status);
     bh_dl_tensor *tensor = versioned ? &whole->tensor : &plain->tensor;
     tensor->type_code = (uint8_t)code, tensor->type_bits = (uint8_t)bits;
-    join_parts(tensor, parts);
     PyObject *capsule = PyCapsule_New(versioned ? (void *)whole : (void *)plain,
                                       versioned ? versioned_name : plain_name, drop_capsule);
     if (capsule) return capsule;

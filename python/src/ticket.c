@@ -138,7 +138,7 @@ static PyObject *ticket_await(PyObject *object) {
 static void run_done(void *context, bh_ticket ticket, bh_status status) {
     PyObject *pair = context; /* (ticket, function) */
     (void)ticket, (void)status;
-    if (!Py_IsInitialized()) return;
+    if (atomic_load(&interpreter_ends) || !Py_IsInitialized()) return;
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *function = PyTuple_GET_ITEM(pair, 1);
     PyObject *result = PyObject_CallOneArg(function, PyTuple_GET_ITEM(pair, 0));
@@ -281,7 +281,7 @@ bool current_lane(device_object *device, bh_lane *out) {
     /* (lane, outer): the lane that is current, and what was before it; NULL or None at the end. */
     for (PyObject *at = value; at && at != Py_None; at = PyTuple_GET_ITEM(at, 1)) {
         lane_object *lane = (lane_object *)PyTuple_GET_ITEM(at, 0);
-        if (lane->device != device) continue;
+        if (lane->device != device || !lane->handle.id) continue;
         *out = lane->handle;
         break;
     }
@@ -331,7 +331,7 @@ static void lane_dealloc(PyObject *object) {
     type->tp_free(object);
 }
 
-static bool lane_is_open(lane_object *self) {
+bool lane_is_open(lane_object *self) {
     if (self->handle.id) return true;
     raise_refused(NULL, "open one with device.lane()", "the lane was released");
     return false;
@@ -352,7 +352,7 @@ static PyObject *lane_sync(PyObject *object, PyObject *seconds) {
     Py_RETURN_NONE;
 }
 
-/* The lane becomes current: returns the token for contextvars. */
+/* The lane becomes current, in this thread or task: (lane, outer) in the context. */
 static PyObject *lane_enter(PyObject *object, PyObject *unused) {
     lane_object *self = (lane_object *)object;
     PyObject *outer = NULL;
@@ -364,13 +364,33 @@ static PyObject *lane_enter(PyObject *object, PyObject *unused) {
     PyObject *token = pair ? PyContextVar_Set(lane_variable, pair) : NULL;
     Py_XDECREF(pair);
     Py_DECREF(outer);
-    return token;
+    if (!token) return NULL;
+    Py_DECREF(token);
+    self->entered++;
+    Py_RETURN_NONE;
 }
 
-static PyObject *lane_leave(PyObject *object, PyObject *token) {
-    (void)object;
-    if (PyContextVar_Reset(lane_variable, token)) return NULL;
-    Py_RETURN_NONE;
+/* The chain without the innermost entry of a lane. */
+static PyObject *chain_without(PyObject *chain, PyObject *lane) {
+    if (!chain || chain == Py_None) return Py_NewRef(Py_None); /* entered in another context */
+    if (PyTuple_GET_ITEM(chain, 0) == lane) return Py_NewRef(PyTuple_GET_ITEM(chain, 1));
+    PyObject *rest = chain_without(PyTuple_GET_ITEM(chain, 1), lane);
+    PyObject *pair = rest ? PyTuple_Pack(2, PyTuple_GET_ITEM(chain, 0), rest) : NULL;
+    Py_XDECREF(rest);
+    return pair;
+}
+
+static PyObject *lane_leave(PyObject *object, PyObject *unused) {
+    lane_object *self = (lane_object *)object;
+    PyObject *chain = NULL, *token = NULL;
+    if (PyContextVar_Get(lane_variable, Py_None, &chain)) return NULL;
+    PyObject *rest = chain_without(chain, object);
+    if (rest) token = PyContextVar_Set(lane_variable, rest);
+    Py_XDECREF(rest);
+    Py_DECREF(chain);
+    if (!token) return NULL;
+    Py_DECREF(token);
+    return --self->entered ? Py_NewRef(Py_None) : lane_release(object, unused);
 }
 
 static PyObject *lane_get_device(PyObject *object, void *unused) {
@@ -381,7 +401,7 @@ static PyObject *lane_get_device(PyObject *object, void *unused) {
 static PyMethodDef lane_methods[] = {{"_release", lane_release, METH_NOARGS, NULL},
                                      {"_sync", lane_sync, METH_O, NULL},
                                      {"_enter", lane_enter, METH_NOARGS, NULL},
-                                     {"_leave", lane_leave, METH_O, NULL},
+                                     {"_leave", lane_leave, METH_NOARGS, NULL},
                                      {NULL, NULL, 0, NULL}};
 static PyGetSetDef lane_getters[] = {
     {"device", lane_get_device, NULL, "The device that the lane belongs to.", NULL},

@@ -26,7 +26,23 @@ bool nanoseconds(PyObject *seconds, uint64_t none, uint64_t *out) {
         return false;
     }
     *out = value >= 1.8e10 ? BH_FOREVER : (uint64_t)(value * 1e9);
+    if (*out == 0 && value > 0) *out = 1;
     return true;
+}
+
+bool pause_for_room(bh_status *status, long *pause_ns) {
+    if (*status != BH_E_BUSY) return false;
+    bh_error error;
+    bh_last_error(&error);
+    if (error.reason != BH_REASON_QUEUE_FULL) return false;
+    struct timespec pause = {0, *pause_ns ? *pause_ns : 20000};
+    Py_BEGIN_ALLOW_THREADS
+    nanosleep(&pause, NULL);
+    Py_END_ALLOW_THREADS
+    *pause_ns = pause.tv_nsec < 1000000 ? pause.tv_nsec * 2 : pause.tv_nsec;
+    if (!PyErr_CheckSignals()) return true;
+    *status = -1;
+    return false;
 }
 
 /* Work that completes within about a microsecond costs no change of the GIL. */
@@ -67,6 +83,21 @@ bool wait_polling(poll_fn *poll, void *context, uint64_t timeout_ns, bh_status *
         if (timeout_ns != BH_FOREVER) timeout_ns -= piece;
         if (timeout_ns == 0) return true;
     }
+}
+
+bh_status submit_with_room(submit_fn *submit, void *context) {
+    bh_status status;
+    long pause_ns = 0;
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        status = submit(context, BH_SUBMIT_NO_BLOCK);
+        Py_END_ALLOW_THREADS
+    } while (pause_for_room(&status, &pause_ns));
+    if (status != BH_E_BUSY) return status;
+    Py_BEGIN_ALLOW_THREADS
+    status = submit(context, 0);
+    Py_END_ALLOW_THREADS
+    return status;
 }
 
 bool wait_before_transfer(buffer_object *buffer) {

@@ -234,11 +234,12 @@ static uint32_t slots_of(const bh__submission *submission, uint32_t dependency_c
 
 static BH__COLD bh_status refuse_full(const bh__device *device, const bh__lane *lane,
                                       uint64_t needed) {
-    return bh__refuse(BH_E_BUSY,
-                      "wait for earlier work, or open the device with a larger queue_length",
-                      "the queue of lane %u is full: %llu of %u slots are in use, %llu are needed",
-                      lane->index, (unsigned long long)(atomic_load(&lane->tail) - lane->retired),
-                      device->queue.length, (unsigned long long)needed);
+    bh__refuse(BH_E_BUSY, "wait for earlier work, or open the device with a larger queue_length",
+               "the queue of lane %u is full: %llu of %u slots are in use, %llu are needed",
+               lane->index, (unsigned long long)(atomic_load(&lane->tail) - lane->retired),
+               device->queue.length, (unsigned long long)needed);
+    bh__last()->reason = BH_REASON_QUEUE_FULL;
+    return BH_E_BUSY;
 }
 
 /* The page moves before a request (`moves`) depend on what the request depends on and on earlier

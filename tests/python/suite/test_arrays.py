@@ -2,6 +2,7 @@
 """Arrays: dtypes, views, transfers, what is refused."""
 
 import array
+import ctypes
 import gc
 import pickle
 import struct
@@ -287,3 +288,43 @@ def test_pickling_is_refused(dev, add):
     ):
         with pytest.raises(TypeError, match="pickle"):
             pickle.dumps(each)
+
+
+def test_formats_that_are_converted(dev):
+    made = dev.zeros(4, "float64")
+    made.copy_from(np.arange(4, dtype=">f8"))
+    assert made.tolist() == [0, 1, 2, 3]
+    made.copy_from((ctypes.c_int * 4)(5, 6, 7, 8))
+    assert made.tolist() == [5, 6, 7, 8]
+    assert bulkhead.float64 != None  # noqa: E711
+    assert not bulkhead.float64 == None  # noqa: E711
+
+
+def test_structured_elements_are_filled_by_field(dev):
+    kind = np.dtype([("a", "f4"), ("b", "i8")])
+    made = dev.full(3, 5, kind)
+    assert made.numpy().tolist() == [(5.0, 5)] * 3
+    made[0] = 6
+    made[1:].fill((1.5, 2))
+    assert made.numpy().tolist() == [(6.0, 6), (1.5, 2), (1.5, 2)]
+    with pytest.raises(bulkhead.InvalidError, match="65536"):
+        dev.zeros(1, np.dtype([("a", "f4", 20000)])).fill(1)
+
+
+def test_bytes_are_uint8(dev):
+    for source in (b"\x01\xff", bytearray(b"\x01\xff"), memoryview(b"\x01\xff")):
+        made = dev.array(source)
+        assert made.dtype == "uint8" and made.tolist() == [1, 255]
+        assert dev.array(source, "int16").tolist() == [1, 255]
+    assert dev.array(b"").shape == (0,)
+
+
+def test_wrong_kinds_of_arguments_say_so(dev):
+    with pytest.raises(TypeError, match="index a copy"):
+        dev.zeros(4)[np.array([0, 2])]
+    assert dev.array([1, 2, 3])[np.int64(1)].item() == 2
+    for shape in (1e6, (2, 3.0), "3", None):
+        with pytest.raises(TypeError, match="shape is an integer.*Fix:"):
+            dev.zeros(shape)
+    with pytest.raises(bulkhead.InvalidError, match="sandbox='off'.*"):
+        bulkhead.open("cpu", sandbox="off")

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults, stale arrays, deadlines, refusals: the exceptions and what they say."""
 
+import gc
 import pickle
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -243,3 +245,43 @@ def test_the_checker(device_name):
             add[1, 8](device.zeros(4, "int32"), 1, 8).wait()
         found = device.findings()
         assert found and found[0]["kernel"] == "add" and found[0]["message"]
+
+
+def test_functions_of_watches_are_dropped(device_name):
+    class Told:
+        def __call__(self, event):
+            pass
+
+    device = bulkhead.open(device_name, standby=False, print=Told())
+    functions = [Told() for _ in range(3)]
+    seen = [weakref.ref(each) for each in functions]
+    watches = [device.watch("health", each) for each in functions]
+    functions.clear()
+    watches.pop(0).close()
+    gc.collect()
+    assert seen[0]() is None and seen[1]() is not None
+    watches.clear()
+    device.close()
+    gc.collect()
+    assert [each() for each in seen] == [None] * 3
+
+
+def test_a_watch_that_closes_itself(dev, ptx, monkeypatch):
+    done = threading.Event()
+    seen = []
+
+    def unraisable(problem):
+        seen.append((problem.exc_type, repr(problem.object)))
+        done.set()
+
+    def told(loss):
+        watch.close()
+        gc.collect()
+        raise KeyError
+
+    monkeypatch.setattr(sys, "unraisablehook", unraisable)
+    watch = dev.watch("loss", told)
+    del told
+    with pytest.raises(bulkhead.FaultError):
+        ptx["crash"][1, 1](dev.zeros(4, "int32")).wait()
+    assert done.wait(10) and seen[0][0] is KeyError and "function" in seen[0][1]

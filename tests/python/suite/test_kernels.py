@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels: arguments, shapes, compiling, the decorator, sequences."""
 
+import ctypes
 import struct
 import sys
 
 import numpy as np
 import pytest
-from conftest import HEAD, SAXPY
+from conftest import HEAD, PTX, SAXPY
 
 import bulkhead
 from bulkhead import In, InOut, Out
@@ -362,3 +363,78 @@ def test_printing(device_name, compiler, capfd):
         ](7).wait()
         device.sync()
     assert "".join(said) == "n is 7\nn is 7\n"
+
+
+def test_numbers_that_do_not_fit(dev, add, device_name):
+    x = dev.zeros(4, "int32")
+    with dev.sequence() as steps:
+        steps.launch(add[1, 4], x, 1, 4)
+    for repeat in (0, -1, 2**32 + 1):
+        with pytest.raises(bulkhead.InvalidError, match="repeat="):
+            steps.submit(repeat=repeat)
+    steps.submit(repeat=3, deadline=0).wait()
+    assert x.tolist() == [3] * 4
+    for wrong in (
+        {"queue_length": 2**32 + 64},
+        {"standbys": -1},
+        {"restart_limit": -1},
+        {"memory_limit": -1},
+        {"deadline": -1},
+        {"close_timeout": float("nan")},
+    ):
+        with pytest.raises(bulkhead.InvalidError, match="Fix:"):
+            bulkhead.open(device_name, **wrong)
+    with pytest.raises(bulkhead.InvalidError, match="limit=-1"):
+        dev.set_memory_limit(-1)
+    with pytest.raises(bulkhead.InvalidError, match="max_registers=-1"):
+        dev.compile("", max_registers=-1)
+    for call in (
+        lambda: steps.set(0, -1, 5),
+        lambda: dev.empty(4, align=-1),
+        lambda: add.module.write("name", b"1", offset=-1),
+        lambda: add[1, 4](x, 1, 4, priority=2**32),
+    ):
+        with pytest.raises(bulkhead.InvalidError, match="from 0 to |no priority"):
+            call()
+    with bulkhead.open(device_name, standby=False, deadline=0) as device:  # 0: none
+        device.load(PTX)["add"][1, 4](device.zeros(4, "int32"), 1, 4).wait()
+
+
+def test_what_arguments_point_to_is_kept(dev):
+    """The bytes of a struct, until the launch returns."""
+    ptx = (
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".visible .entry copy(.param .u64 .ptr .global .align 4 x, .param .align 4 .b8 s[64],"
+        " .param .u32 n)\n"
+        "{ .reg .b64 %x; .reg .b32 %v; ld.param.u64 %x, [x]; ld.param.u32 %v, [s+60];"
+        " st.global.u32 [%x], %v; ret; }"
+    )
+    copy, x = dev.load(ptx)["copy"], dev.zeros(1, "int32")
+
+    class Struct(ctypes.Structure):
+        _fields_ = [("rest", ctypes.c_int * 15), ("last", ctypes.c_int)]
+
+    for value in (np.full(16, 7, "int32"), Struct((0,) * 15, 7), bytearray(b"\7\0\0\0" * 16)):
+        copy[1, 1](x, value, 0).wait()
+        assert x.item() == 7
+
+    class Late:  # changes what an argument before it points to
+        def __index__(self):
+            value[:] = bytes(64)
+            return 0
+
+    copy[1, 1](x, value, Late()).wait()
+    assert x.item() == 7 and not any(value)
+    prepared = bulkhead.prepare(copy[1, 1], x, b"\5\0\0\0" * 16, 0)
+    prepared().wait()
+    assert x.item() == 5
+    with prepared:
+        prepared({1: np.full(16, 9, "int32")}).wait()
+    assert x.item() == 9
+    with pytest.raises(bulkhead.InvalidError, match="64 bytes"):
+        copy[1, 1](x, b"1234", 0)
+
+
+def test_kinds_of_image(dev, ptx):
+    with pytest.raises(bulkhead.InvalidError, match="'x' is no kind"):
+        ptx.image("x")

@@ -258,6 +258,8 @@ SCRIPTS = {
     "dev.watch('loss', print)\ndev.watch('health', print)",
     "cycle": "dev = bulkhead.open(NAME)\nclass A: pass\na = A()\na.dev, a.self, dev.a = dev, a, a",
     "managed": "dev = bulkhead.open(NAME)\nm = dev.managed(10, 'int32')\nh = m.host\nh[:] = 3",
+    "managed_and_used_late": "dev = bulkhead.open(NAME)\nm = dev.managed(10, 'int32')\n"
+    "class Late:\n    def __del__(self): self.host[0] = 1\nlate = Late()\nlate.host = m.host",
     "mapped": "dev = bulkhead.open(NAME)\nm = dev.zeros(10, shareable=NAME == 'cpu')\n"
     "import numpy\nh = numpy.asarray(m)\nh += 3",
     "uncaught": "dev = bulkhead.open(NAME)\nimport sys\nsys.exit(0)",
@@ -290,3 +292,90 @@ def test_importing_is_quick_and_brings_no_numpy():
         for _ in range(3)
     ]
     assert min(times) < 1  # 20 ms on a machine that does nothing else
+
+
+def test_await_on_a_device_that_closes(device_name):
+    """Two in a row: descriptors of the second have the numbers of the first."""
+
+    async def waits(ticket):
+        with pytest.raises(bulkhead.Error):
+            await ticket
+
+    async def run():
+        for elsewhere in (False, True):
+            device = bulkhead.open(device_name, standby=False)
+            x = device.zeros(1, "int32")
+            ticket = device.load(PTX)["endless"][1, 1](x)
+            task = asyncio.ensure_future(waits(ticket))
+            await asyncio.sleep(0.05)
+            if elsewhere:
+                await asyncio.to_thread(device._close, False)
+            else:
+                device._close(False)
+            await asyncio.wait_for(task, 10)
+        with bulkhead.open(device_name, standby=False) as device:
+            x = device.zeros(4, "int32")
+            await asyncio.wait_for(launches(device.load(PTX)["add"], x), 10)
+
+    async def launches(add, x):
+        for _ in range(20):
+            await add[1, 4](x, 1, 4)
+
+    def descriptors():
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    asyncio.run(run())
+    before = descriptors()
+    asyncio.run(run())
+    assert descriptors() <= before
+
+
+def test_ctrl_c_with_a_full_queue(device_name, interrupt):
+    """Fills, copies and sequences wait for room as launches do."""
+    device = bulkhead.open(device_name, standby=False, queue_length=64)
+    ptx = device.load(PTX)
+    x, y = device.zeros(4, "int32"), device.zeros(4, "int32")
+    with device.sequence() as steps:
+        steps.fill(x, 1)
+    ptx["endless"][1, 1](x)
+
+    def again(call):
+        for _ in range(5000):
+            call()
+
+    for call in (
+        lambda: x.fill(1),
+        lambda: x.copy_from(y, wait=False),
+        steps.submit,
+    ):
+        assert interrupt(lambda: again(call)) < 3
+    device._close(False)
+
+
+def test_one_lane_in_two_tasks(dev, add):
+    x = dev.zeros(4, "int32")
+    lane = dev.lane()
+
+    async def task(seen, begin, end):
+        await asyncio.sleep(begin)
+        with lane:
+            seen.append(add[1, 4](x, 1, 4).id[0])
+            await asyncio.sleep(end)
+            seen.append(add[1, 4](x, 1, 4).id[0])
+
+    async def run():
+        seen = []
+        await asyncio.gather(task(seen, 0, 0.05), task(seen, 0.02, 0.1))
+        return seen
+
+    assert len(set(asyncio.run(run()))) == 1
+    own = add[1, 4](x, 1, 4)
+    with pytest.raises(bulkhead.InvalidError, match="lane was released"):
+        lane.sync()
+    with pytest.raises(bulkhead.InvalidError, match="lane was released"):
+        add[1, 4](x, 1, 4, lane=lane)
+    with dev.lane() as outer:
+        with outer:
+            inside = add[1, 4](x, 1, 4)
+        assert add[1, 4](x, 1, 4).id[0] == inside.id[0] != own.id[0]

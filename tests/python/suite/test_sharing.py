@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory without a copy: the buffer protocol, DLPack, managed arrays, other processes."""
 
+import ctypes
 import gc
 import os
 import socket
 import struct
+import threading
+from contextlib import nullcontext as nothing
 
 import numpy as np
 import pytest
@@ -206,3 +209,103 @@ with bulkhead.open({device_name!r}, standby=False) as device:
         each.close()
     os.close(memory), os.close(page)
     assert struct.unpack("<i", made[:1].tobytes()) == (0x03020100,)
+
+
+def test_an_array_stays_under_its_views(dev):
+    made = dev.managed(4, "int32")
+    host = made.host
+    for end in (made.release, lambda: made.__exit__(None, None, None)):
+        with pytest.raises(BufferError, match="1 views.*Fix:"):
+            end()
+    host[:] = 3  # the memory is still there
+    assert made.tolist() == [3] * 4
+    with pytest.raises(KeyError):  # not replaced by the BufferError
+        with made:
+            raise KeyError
+    del host
+    made.release()
+    with pytest.raises(BufferError, match="released"):
+        memoryview(made)
+    made = dev.managed(4, "int32", transparent=False)
+    with made.map() as host:
+        host[:] = 4
+    assert not host.flags.writeable
+    with pytest.raises(ValueError):
+        host[0] = 5
+    with pytest.raises(BufferError, match="views"):
+        made.release()
+    del host
+    made.release()
+
+
+def test_a_view_that_begins_while_the_device_closes(dev, ptx):
+    """The close waits for a kernel; another thread asks for a view meanwhile."""
+    made, word = dev.managed(4, "int32"), dev.zeros(1, "int32")
+    ptx["endless"][1, 1](word, deadline=0.5)
+    views = []
+    timer = threading.Timer(0.2, lambda: views.append(made.host))
+    timer.start()
+    with pytest.raises(BufferError, match="1 views"):
+        dev.close()
+    timer.join()
+    views[0][:] = 3
+    assert dev.is_open and made.tolist() == [3] * 4
+    views.clear()
+
+
+def test_an_exception_is_not_replaced_by_that_of_a_view(device_name):
+    with pytest.warns(ResourceWarning, match="1 views"):
+        with pytest.raises(KeyError):
+            with bulkhead.open(device_name, standby=False) as device:
+                host = device.managed(4, "int32").host
+                raise KeyError
+    host[:] = 3
+    assert device.is_open
+    del host
+    assert not device.is_open  # closed with the last view
+
+
+def test_formats_of_the_buffer_protocol(dev, on_cpu):
+    kind = np.dtype([("a", "f4"), ("b", "i8")])
+    made = dev.array(np.array([(1.5, 2), (3.5, 4)], kind), shareable=True)
+    assert np.asarray(made).dtype == kind and np.asarray(made)["b"].tolist() == [2, 4]
+    assert made.host.dtype == kind
+    wide = dev.managed((2, 2), "bfloat16")
+    wide.fill(1.5).wait()
+    with pytest.raises(BufferError, match="format"):
+        memoryview(wide)
+    without = pytest.raises((bulkhead.UnsupportedError, TypeError))
+    with nothing() if has_ml_dtypes() else without:
+        assert np.asarray(wide).dtype != "uint16"
+    assert np.frombuffer(wide.view("uint16"), "uint16").tolist() == [0x3FC0] * 4
+    with bulkhead.open("cpu", standby=False) as other:
+        there = other.array(wide)
+        assert there.dtype == "bfloat16" and there.tobytes() == wide.tobytes()
+
+
+def has_ml_dtypes():
+    try:
+        import ml_dtypes  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def test_orders_of_the_buffer_protocol(dev, on_cpu):
+    """PyBUF_F_CONTIGUOUS is refused where the order of Fortran is another one."""
+    get, release = ctypes.pythonapi.PyObject_GetBuffer, ctypes.pythonapi.PyBuffer_Release
+    view = ctypes.create_string_buffer(256)
+    order = 0x40 | 0x10 | 0x08
+    with pytest.raises(BufferError, match="Fortran"):
+        get(ctypes.py_object(dev.zeros((2, 3), shareable=True)), view, order)
+    for shape in ((6,), (1, 6)):
+        assert get(ctypes.py_object(dev.zeros(shape, shareable=True)), view, order) == 0
+        release(view)
+
+
+def test_dlpack_of_complex_numbers(dev):
+    host = np.array([[1 + 2j, 3j], [0, -1]])
+    for name in ("complex64", "complex128"):
+        made = dev.from_dlpack(host.astype(name))
+        assert made.dtype == name and np.array_equal(made.numpy(), host)
+    assert made.view("float64").shape == (2, 4) and made[1].tolist() == [0, -1]

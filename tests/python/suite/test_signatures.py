@@ -45,6 +45,11 @@ def brief(parameters):
         ),
         ("std::uint32_t n, bool flag, int m = 3", [("u", 4), ("b", 1), ("i", 4)]),
         ("const int, unsigned", [("i", 4), ("u", 4)]),
+        (
+            "const float **rows, float *const *columns, const int *cells[], int *const last[4]",
+            [(INOUT, 0), (IN, 0), (INOUT, 0), (IN, 0)],
+        ),
+        ("const float x[4]", [(IN, _core.BH_F32)]),
         ("Matrix m", [("?", 0)]),
         ("const float (*x)[4]", None),
         ("int &n", None),
